@@ -106,7 +106,6 @@ class Core:
             and all(is_rehearsal(name) for speaker in speakers for name in self.spending.names(chain_of(speaker))),
             functions=cache(self.tools.specs) if settings.native_tools == "on" else lambda allowed: (),
             embedder=models.embedder,
-            recall=models.recall,
         )
 
 

@@ -27,7 +27,6 @@ from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunStatus
 from council.engine.runs import ControlHandler, Handler, Premises, Run
-from council.errors import ConfigError
 from council.events import Events
 from council.ids import SystemClock
 from council.knowledge.cortex.hybrid_search import Search
@@ -116,8 +115,8 @@ def build_app(
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
-    """Raises ConfigError: the model cannot be had, or the systems do not fit together. `telemetry` is closed with the
-    app. `around` is put around each provider's model: it sees every call that is made."""
+    """Raises ConfigError: the model cannot be had. `telemetry` is closed with the app. `around` is put around each provider's
+    model: it sees every call that is made."""
     environ = os.environ if environ is None else environ
     home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
@@ -183,39 +182,15 @@ def build_app(
             vault_words=VaultWords(home, safe),
             telemetry=telemetry,
         )
-        require_workers(systems, app.handlers, app.controls)
         undo.pop_all()
         return app
 
 
-def require_workers(
-    systems: Iterable[System], handlers: Mapping[str, Handler], controls: Mapping[str, ControlHandler]
-) -> None:
-    """Raises ConfigError for a type of command whose work nobody does."""
-    for type_ in (type_ for system in systems for type_ in system.commands):
-        if type_.name not in (controls if type_.is_control else handlers):
-            raise ConfigError(
-                f"the command type {type_.name!r} has no handler.",
-                fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
-            )
-
-
 def commands_of(systems: Iterable[System]) -> CommandTypes:
-    """In the order in which they are told. Raises ConfigError for two types of one name, and for `names` that are no keys."""
+    """In the order in which they are told."""
     systems = tuple(systems)
     own = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
     every = [_with_words_of(systems, type_) for type_ in own]
-    seen: set[str] = set()
-    for type_ in every:
-        if type_.name in seen:
-            raise ConfigError(f"there are two command types {type_.name!r}.", fix="give one of them another name")
-        seen.add(type_.name)
-        keys = {field.alias or name for name, field in type_.model.model_fields.items()}
-        for name in sorted(type_.names - keys):
-            raise ConfigError(
-                f"`names` of the command type {type_.name!r} has {name!r}, which is not a key of its model.",
-                fix=f"its keys are: {', '.join(sorted(keys))}",
-            )
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
 
 
@@ -232,12 +207,7 @@ def _with_words_of(systems: Iterable[System], type_: CommandType) -> CommandType
 
 
 def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
-    kinds: dict[str, PlanKind] = {}
-    for kind in (kind for system in systems for kind in system.plan_kinds):
-        if kind.name in kinds:
-            raise ConfigError(f"there are two kinds of plan {kind.name!r}.", fix="give one of them another name")
-        kinds[kind.name] = kind
-    return kinds
+    return {kind.name: kind for system in systems for kind in system.plan_kinds}
 
 
 def tables_of(systems: Iterable[System]) -> tuple[str, ...]:

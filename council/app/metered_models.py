@@ -17,7 +17,7 @@ from council.commands.models import BudgetConfig
 from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.embeddings import Embedder, Recall, RecordedSearch, RetryingEmbedder
+from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.llm.replay import ReplayModel
 from council.llm.retry import FallbackModel, RetryingModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings
@@ -110,9 +110,6 @@ class Spending:
     def day(self, run_secret: str) -> str | None:
         return None
 
-    def _recall(self, budget: Budget) -> Recall | None:
-        return None
-
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
         return self.pool.embedder(self.settings.embedding_model or "", around)
 
@@ -149,7 +146,7 @@ class Spending:
             return model if tracing is None else tracing.model(run.id, model)
 
         if not self.embedding:
-            return RunModels(models, None, self._recall(budget))
+            return RunModels(models)
         budget.require_price(self.embedding)
         asking_first = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
         embedder: Embedder = TimedEmbedder(RetryingEmbedder(asking_first, **retries), budget)
@@ -183,8 +180,7 @@ class CassetteSpending(Spending):
 
     @property
     def meanings(self) -> str:
-        recorded = self.cassette.header.meanings
-        return super().meanings if recorded is None else recorded
+        return self.cassette.header.meanings
 
     def run_secret(self, task: str) -> bytes | None:
         """The calls of a cassette were asked in the words of the run that it was recorded from."""
@@ -192,12 +188,3 @@ class CassetteSpending(Spending):
 
     def day(self, run_secret: str) -> str | None:
         return self.cassette.run_of(run_secret).day
-
-    def _recall(self, budget: Budget) -> Recall:
-        async def recall(role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
-            found = self.cassette.recall(role, round_no, scope, question)
-            for call in found.calls if found is not None else ():
-                await budget.charge(call.model, call.usage)  # what the search took counts as it did
-            return found
-
-        return recall

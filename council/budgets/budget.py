@@ -185,14 +185,6 @@ class Budget:
         usd = self.usd(model, usage) if usage is not None else entry.usd
         self.spend.settle(entry.call, tokens, usd, round(self.watch.tell(), 6))
 
-    async def charge(self, model: str, usage: Usage | None) -> None:
-        """A call that was recorded and is only told again: it counts, whether it fits or not. Raises StorageFailed."""
-        counted = usage or Usage()
-        tokens = counted.input_tokens + counted.output_tokens
-        entry = Reservation(secrets.token_hex(4), tokens, self.usd(model, counted))
-        await self.spend.reserve(entry, None)
-        self.settle(model, entry, usage)
-
     def seconds_left(self) -> float | None:
         """The seconds that the command has left. None: without end."""
         limit = self.command.max_seconds

@@ -10,8 +10,7 @@ import msgspec
 
 from council.llm.base import Usage
 
-_MTOK = 1_000_000
-_MILLION = Decimal(_MTOK)
+_MILLION = Decimal(1_000_000)
 _NOTHING = Decimal(0)
 _SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
 
@@ -58,26 +57,18 @@ def price_of(model: str, overrides: Mapping[str, Price]) -> Price | None:
 def _bundled_price(model_id: str, provider_id: str) -> Price | None:
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
-
-    def cost(input_tokens: int, output_tokens: int = 0, cached_tokens: int = 0) -> Decimal:
-        usage = PricedUsage(
-            input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens or None
-        )
-        return calc_price(usage, model_ref=model_id, provider_id=provider_id).total_price
-
-    def price_at(tokens: int) -> Price:
-        fresh = cost(tokens)
-        output = cost(tokens, _MTOK) - fresh
-        return Price(fresh * _MTOK / tokens, output, cost(tokens, 0, tokens) * _MTOK / tokens)
+    from genai_prices.types import TieredPrices
 
     try:
-        short, long = price_at(1), price_at(_MTOK)
+        known = calc_price(PricedUsage(input_tokens=1), model_ref=model_id, provider_id=provider_id).model_price
     except LookupError:
         return None
-    if short == long:
+    listed = (known.input_mtok, known.output_mtok, known.cache_read_mtok)
+    tiered = [each for each in listed if isinstance(each, TieredPrices)]
+    input_, output, cached = (each.base if isinstance(each, TieredPrices) else each for each in listed)
+    short = Price(input_ or _NOTHING, output or _NOTHING, cached)
+    if not tiered:
         return short
-    low, high = 1, _MTOK  # where the long price begins
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if price_at(middle) == short else (low, middle)
-    return msgspec.structs.replace(short, long_above=low, long=long)
+    input_, output, cached = (each.tiers[-1].price if isinstance(each, TieredPrices) else each for each in listed)
+    long = Price(input_ or _NOTHING, output or _NOTHING, cached)
+    return msgspec.structs.replace(short, long_above=min(each.tiers[0].start for each in tiered), long=long)

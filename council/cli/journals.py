@@ -163,27 +163,28 @@ def cassette(
         tape = tape_of(desk, run_ids)
         if as_json:
             raise UsageError("--json and the cassette cannot both go to standard output.", fix="name a file with -o")
-        sys.stdout.buffer.write(tape.data)
+        sys.stdout.buffer.write(tape.data())
         _print_warnings(tape)
         return
     path = output or Path(f"{run_ids[0]}{SUFFIX}")
     require_new(path)
     tape = tape_of(desk, run_ids)
-    if len(tape.data) > MAX_CASSETTE_BYTES:
+    data, models, count = tape.data(), ", ".join(tape.models), len(tape.cassette.calls)
+    if len(data) > MAX_CASSETTE_BYTES:
         raise UsageError(
-            f"the run's prompts come to {len(tape.data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
+            f"the run's prompts come to {len(data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
             fix="record a run with fewer rounds or smaller documents",
         )
-    write_atomic(path, tape.data)  # for its owner alone
+    write_atomic(path, data)  # for its owner alone
     if as_json:
-        told = {"run_id": run_ids[0], "file": str(path), "model": tape.model, "calls": tape.calls}
+        told = {"run_id": run_ids[0], "file": str(path), "model": models, "calls": count}
         told |= {"run_ids": run_ids} if len(run_ids) > 1 else {}
-        told |= {"unrendered": tape.unrendered, "forgotten": tape.forgotten, "redacted": tape.redacted}
+        told |= {"unrendered": tape.unrendered, "forgotten": tape.forgotten, "redacted": tape.cassette.header.redacted}
         typer.echo(readable_json(told))
         return
-    calls = f"{tape.calls} call{'s' if tape.calls != 1 else ''}"
+    calls = f"{count} call{'s' if count != 1 else ''}"
     who = f"run {run_ids[0]}" if len(run_ids) == 1 else f"{len(run_ids)} runs"
-    typer.echo(f"{path} holds the {calls} that {who} made to {tape.model}.")
+    typer.echo(f"{path} holds the {calls} that {who} made to {models}.")
     _print_warnings(tape)
     if path.resolve().is_relative_to(desk.home.root) and not path.name.endswith(SUFFIX):
         print_notes(f"agents of this home can read this file, unless its name ends in {SUFFIX}")
@@ -196,10 +197,8 @@ def _print_warnings(tape: Tape) -> None:
     notes = [
         "it contains every full prompt: personas, memory and all that agents read. Give it only to people who may see these"
     ]
-    if tape.redacted:
-        notes.append(
-            f"a key was removed from {tape.redacted} of the calls; their words differ from those that were sent"
-        )
+    if redacted := tape.cassette.header.redacted:
+        notes.append(f"a key was removed from {redacted} of the calls; their words differ from those that were sent")
     if tape.unrendered:
         notes.append(f"for {', '.join(tape.unrendered)} only the reply is kept: the memory in the prompt has changed")
     if tape.forgotten:

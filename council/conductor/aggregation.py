@@ -57,10 +57,10 @@ async def compare(
             sides = {side.agent for side in one.sides}
             for name in sorted(sides - names):
                 problem = f"{name} did not answer; the agents are {', '.join(sorted(names))}"
-                yield ReplyProblem("schema", problem, f"disagreements[{number}].sides")
+                yield ReplyProblem(problem, f"disagreements[{number}].sides")
             if len(sides & names) < 2:
                 problem = "a disagreement is between two agents at least"
-                yield ReplyProblem("schema", problem, f"disagreements[{number}].sides")
+                yield ReplyProblem(problem, f"disagreements[{number}].sides")
 
     return await bench.ask_object("aggregate", conductor, messages, AnswerComparison, check)
 

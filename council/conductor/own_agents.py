@@ -97,14 +97,14 @@ class OwnAgents(AgentListing):
         def check(block: AgentBlock) -> Iterator[ReplyProblem]:
             if block.status == "needs_clarification":
                 if not block.question.strip():
-                    yield ReplyProblem("schema", "ask one question, since it needs a clarification", "question")
+                    yield ReplyProblem("ask one question, since it needs a clarification", "question")
                 return
             try:
                 fits(block.output)
             except ValueError as error:  # a JsonSchemaException
-                yield ReplyProblem("schema", str(error).removeprefix("data"), "output")
+                yield ReplyProblem(str(error).removeprefix("data"), "output")
             if len(block.rules_kept) != len(handoff.safety.additional):
-                yield ReplyProblem("schema", "say true or false for each additional rule", "rules_kept")
+                yield ReplyProblem("say true or false for each additional rule", "rules_kept")
 
         end = await self._bench.read_end(step, speaker, result, AgentBlock, instruction, check, round_no)
         block = end.value

@@ -82,12 +82,10 @@ def checked(understanding: Understanding) -> Iterator[ReplyProblem]:
     """The problems that the type alone does not see."""
     for number, part in enumerate(understanding.parts):
         for name in part.fields.keys() - FIELDS.keys():
-            yield ReplyProblem(
-                "schema", f"is no field; the fields are {', '.join(FIELDS)}", f"parts[{number}].fields.{name}"
-            )
+            yield ReplyProblem(f"is no field; the fields are {', '.join(FIELDS)}", f"parts[{number}].fields.{name}")
         for used in part.uses:
             if not 1 <= used <= number:
-                yield ReplyProblem("schema", "a part uses the results of earlier parts only", f"parts[{number}].uses")
+                yield ReplyProblem("a part uses the results of earlier parts only", f"parts[{number}].uses")
 
 
 def question(request: str, conversation: str, documents: str, answered: str) -> tuple[Message, ...]:

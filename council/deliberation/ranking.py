@@ -38,7 +38,7 @@ class Count:
 def exactly(letters: Sequence[str]) -> Check[Ranking]:
     def check(ballot: Ranking) -> Iterable[ReplyProblem]:
         if sorted(ballot.ranking) != sorted(letters):
-            yield ReplyProblem("schema", f"must name each of {', '.join(letters)} once and nothing else", "ranking")
+            yield ReplyProblem(f"must name each of {', '.join(letters)} once and nothing else", "ranking")
 
     return check
 

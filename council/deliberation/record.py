@@ -148,7 +148,7 @@ async def settle(
 
 
 _ASKS_FOR_MORE = ReplyProblem(
-    "none", "the reply asks for more, but no request is fulfilled any more", fix="decide with what was read"
+    "the reply asks for more, but no request is fulfilled any more", fix="decide with what was read"
 )
 
 
@@ -241,7 +241,7 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
         for where, name in (*names, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
             if not holders.are_members(name):
                 message = f"names one who is no member of this council; the members are {holders.listed()}"
-                yield ReplyProblem("schema", message, where)
+                yield ReplyProblem(message, where)
 
     return check
 
@@ -249,10 +249,10 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
 def _unknown(id: str, look: Quotations, where: str) -> ReplyProblem:
     issued = sorted(look.places.issued, key=lambda id: int(id[1:]))
     known = ", ".join(issued[:_MAX_ENTRIES]) or "none"
-    return ReplyProblem("schema", f"{id} is no evidence of this task; there is: {known}", where)
+    return ReplyProblem(f"{id} is no evidence of this task; there is: {known}", where)
 
 
 def _nowhere(place: str, look: Quotations, where: str) -> ReplyProblem:
     ids = [named.id for named in places_in(place, look.places.paths) if named.id][:1]  # none where only a path is cited
     held = "".join(f"; {id} is {look.places.described(id)}" for id in ids)
-    return ReplyProblem("schema", f"{place} is no place in what was read{held}", where)
+    return ReplyProblem(f"{place} is no place in what was read{held}", where)

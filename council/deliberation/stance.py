@@ -88,6 +88,6 @@ def only_issued(issued: Collection[str]) -> Check[Stance]:
     def check(stance: Stance) -> Iterable[ReplyProblem]:
         for at, name in enumerate(stance.ids):
             if name not in issued:
-                yield ReplyProblem("schema", f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
+                yield ReplyProblem(f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
 
     return check

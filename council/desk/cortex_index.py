@@ -55,10 +55,7 @@ def ask_index(desk: Desk, question: str, scope: Scope, limit: int) -> CortexAnsw
         async def ask() -> CortexAnswer:
             async with _embedder(desk) as embedder:
                 search = Search(built, embedding_name(desk.settings))
-                answer, _ = await search.query(
-                    question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
-                )
-            return answer
+                return await search.query(question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder)
 
         return asyncio.run(ask())
 

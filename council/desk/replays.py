@@ -83,9 +83,9 @@ def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
     tapes = []
     for run_id in run_ids:
         receipt, journal = receipt_of(desk, run_id), journal_of(desk, run_id)
-        tape = record(journal, requests_again(desk, journal), receipt.status, desk.keys.redactor)
         command = journal.header.command
-        tapes.append((tape, str(command.get("task_description") or command.get("request", ""))))
+        task = str(command.get("task_description") or command.get("request", ""))
+        tapes.append(record(journal, task, requests_again(desk, journal), receipt.status, desk.keys.redactor))
     return spliced(tapes)
 
 

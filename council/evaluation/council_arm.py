@@ -32,7 +32,7 @@ from council.storage.command_drop import drop
 from council.turns.fencing import Fencer
 
 DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name
-_NO_FORM = ReplyProblem("schema", "the decision's answer does not have the form that the task asks for", "answer")
+_NO_FORM = ReplyProblem("the decision's answer does not have the form that the task asks for", "answer")
 _RESTATE = """\
 Above stands a question that a council deliberated on, and below its decision. Say as one JSON object what the decision \
 answers, and nothing else: {"answer": "…", "confidence": 0.5}. answer: the decision's answer in the form that the task asks \

@@ -1,22 +1,23 @@
 """Golden questions: what a folder asks, and which answers count as right. See docs/evaluation.md for the format.
 
 A folder holds `questions*.yaml` or `questions*.jsonl` and the documents that they name. Everything in it is checked
-before the first call; each mistake is told with its file, line and field.
+before the first call; each mistake is told with its file, question and field.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
-from council.commands.file_formats import Document, Problem, read_document
+from council.commands.file_formats import problems_of, read_document
+from council.commands.parsing import fault_in_words
 from council.deliberation.stance import MAX_POSITION_CHARS, folded
 from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, PathRefused, StorageFailed
 from council.ids import sha256_hex
@@ -48,13 +49,25 @@ class QuestionsInvalid(CouncilError):
     http_status = 422
 
 
-class _Entry(BaseModel):
+def _text(value: object) -> object:
+    if not isinstance(value, str):  # `yes`, `no` and `1`
+        raise ValueError(f"is {value!r}, which YAML does not read as text: put it in quotes")
+    return value
+
+
+_Text = Annotated[str, BeforeValidator(_text)]
+
+
+class Question(BaseModel):
+    """One question. With `choices` (label to text) the right `answer` is a label; without them an answer is compared, as
+    `match` says, with every text in `accept`. No model is shown these and `why`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     question: Annotated[str, Field(min_length=1, max_length=_MAX_QUESTION_CHARS)]
-    choices: dict[str, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None = None
-    answer: str | None = None
+    choices: dict[_Text, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None = None
+    answer: _Text | None = None
     accept: Annotated[list[str | int | float] | None, Field(min_length=1, max_length=50)] = None
     match: Match = "text"
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -62,21 +75,55 @@ class _Entry(BaseModel):
     split: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = "test"
     why: Annotated[str, Field(max_length=4_000)] = ""
 
+    @field_validator("documents")
+    @classmethod
+    def _once_each(cls, documents: list[str]) -> list[str]:
+        return list(dict.fromkeys(path.removeprefix("./") for path in documents))
 
-@dataclass(frozen=True)
-class Question:
-    """One question. With `choices` (label to text) the answer is the label that is `right`; without them it is compared, as
-    `match` says, with every text in `right`. No model is shown `why` and `right`."""
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if faults := "; ".join(self._faults()):
+            raise ValueError(faults)
+        return self
 
-    id: str
-    text: str
-    right: tuple[str, ...]
-    choices: dict[str, str] = field(default_factory=dict)
-    match: Match = "text"
-    tolerance: Decimal = Decimal(0)
-    documents: tuple[str, ...] = ()
-    split: str = "test"
-    why: str = ""
+    def _faults(self) -> Iterator[str]:
+        if not self.question.strip():
+            yield "`question` is blank"
+        if (self.choices is None) == (self.accept is None):
+            yield "has either `choices` with an `answer`, or `accept`"
+        elif self.choices is not None:
+            if not 2 <= len(self.choices) <= 26:
+                yield f"`choices` has {len(self.choices)} choices; 2 to 26 are allowed"
+            for label in self.choices:
+                if not _LABEL.fullmatch(label):
+                    yield f"`choices` has the label {label[:40]!r}; a label is a short word such as A"
+            if self.answer is None:
+                yield "`answer` is missing: the label of the right choice"
+            elif self.answer not in self.choices:
+                yield f"`answer` is {self.answer[:40]!r}, which is none of the labels {', '.join(self.choices)}"
+            if self.match != "text" or self.tolerance:
+                yield f"`{'match' if self.match != 'text' else 'tolerance'}` goes with `accept`, not with `choices`"
+            seen: dict[str, str] = {}
+            for label, text in self.choices.items():
+                for spelling in spellings_of(label, text):
+                    if (other := seen.setdefault(spelling, label)) != label:
+                        yield f"`choices` cannot be told apart: {spelling[:40]!r} names both {other} and {label}"
+        elif self.accept is not None:
+            if self.answer is not None:
+                yield "`answer` goes with `choices`; `accept` lists the right answers"
+            if self.tolerance and self.match != "number":
+                yield "`tolerance` goes with `match: number`"
+            for at, text in enumerate(map(str, self.accept)):
+                if self.match == "number" and as_number(text) is None:
+                    yield f"`accept[{at}]` is {text[:40]!r}, which is not a number"
+                elif not text.strip(_ORNAMENTS) or len(text) > MAX_POSITION_CHARS:
+                    yield f"`accept[{at}]` must be from 1 to {MAX_POSITION_CHARS} characters"
+
+    @cached_property
+    def right(self) -> tuple[str, ...]:
+        """The right answers, spelled as `read` gives them."""
+        given = [self.answer or ""] if self.choices else [str(right) for right in self.accept or ()]
+        return tuple(answer for answer in map(self.read, given) if answer is not None)
 
     @cached_property
     def ref(self) -> str:
@@ -86,7 +133,7 @@ class Question:
     @cached_property
     def task(self) -> str:
         """The question in words, the same for every arm. Names no right answer and no id, which may hint at one."""
-        parts = [self.text.strip()]
+        parts = [self.question.strip()]
         form = "the answer in as few words as can be, without a sentence around it"
         if self.choices:
             choices = [f"{label}: {' '.join(text.split())}" for label, text in self.choices.items()]
@@ -116,12 +163,15 @@ class Question:
         if answer is None:
             return False
         if self.match == "number" and not self.choices:
-            return any(abs(Decimal(answer) - Decimal(right)) <= self.tolerance for right in self.right)
+            tolerance = Decimal(str(self.tolerance))
+            return any(abs(Decimal(answer) - Decimal(right)) <= tolerance for right in self.right)
         return answer in self.right
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        return {spelling: label for label, text in self.choices.items() for spelling in spellings_of(label, text)}
+        return {
+            spelling: label for label, text in (self.choices or {}).items() for spelling in spellings_of(label, text)
+        }
 
 
 _FORM = (
@@ -158,13 +208,15 @@ def load_folder(folder: Path, library: Library) -> list[Question]:
     problems: list[str] = []
     found: dict[str, Question] = {}
     for path in files:
-        for entry in _entries(path, problems):
-            question = entry.question(problems)
-            if question is None:
+        for place, entry in _entries(path, problems):
+            try:
+                question = Question.model_validate(entry)
+            except ValidationError as error:
+                problems += [f"{place}: {_told(detail)}" for detail in error.errors(include_url=False)]
                 continue
-            problems += entry.documents_that_fail(question, library)
+            problems += [f"{place}: {fault}" for fault in _documents_that_fail(question, library)]
             if question.id in found:
-                problems.append(entry.said(f"is {question.id!r}, which is also the id of another question", "id"))
+                problems.append(f"{place}: `id` is {question.id!r}, which is also the id of another question")
             found[question.id] = question
         if len(found) > MAX_QUESTIONS:
             raise _invalid([f"{path.name}: there are more than {MAX_QUESTIONS} questions"])
@@ -186,119 +238,8 @@ def _invalid(problems: Sequence[str]) -> QuestionsInvalid:
     )
 
 
-@dataclass(frozen=True)
-class _PlacedEntry:
-    """An entry that knows its place: `value` lies at `loc` of a document whose first line is `first_line` of the file."""
-
-    file: str
-    value: Any
-    document: Document
-    loc: tuple[int | str, ...]
-    first_line: int = 1
-
-    def said(self, message: str, *within: int | str) -> str:
-        line, column = self.document.locate((*self.loc, *within))
-        line = None if line is None else line + self.first_line - 1
-        name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in within).removeprefix(".")
-        return f"{self.file}: {Problem(message, '', plain_line(name, 100), line, column)}"
-
-    def question(self, problems: list[str]) -> Question | None:
-        """Reads a question. None with its problems noted."""
-        if not isinstance(self.value, dict):
-            problems.append(self.said("a question is an object with the keys id, question and answer or accept"))
-            return None
-        # YAML reads `yes`, `no` and `1` as something else, and says so in words that help nobody.
-        no_text = "which YAML does not read as text: put it in quotes"
-        choices, answer = self.value.get("choices"), self.value.get("answer")
-        labels = [label for label in choices if not isinstance(label, str)] if isinstance(choices, dict) else []
-        mistyped = [self.said(f"has the label {label!r}, {no_text}", "choices") for label in labels]
-        if answer is not None and not isinstance(answer, str):
-            mistyped.append(self.said(f"is {answer!r}, {no_text}", "answer"))
-        if mistyped:
-            problems += mistyped
-            return None
-        try:
-            entry = _Entry.model_validate(self.value)
-        except ValidationError as error:
-            for detail in error.errors(include_url=False):
-                loc = tuple(part for part in detail["loc"] if part not in ("str", "int", "float", "[key]"))
-                message = f"does not fit: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
-                if detail["type"] == "missing":
-                    loc, message = loc[:-1], f"`{loc[-1]}` is missing"
-                elif detail["type"] == "extra_forbidden":
-                    near = nearest(loc[-1], _Entry.model_fields)
-                    hint = f"did you mean {near!r}?" if near else f"known keys: {', '.join(_Entry.model_fields)}"
-                    message = f"is not a known key; {hint}"
-                problems.append(self.said(message, *loc))
-            return None
-        faults = list(self._faults(entry))
-        problems += faults
-        if faults:
-            return None
-        question = Question(
-            id=entry.id,
-            text=entry.question,
-            right=(),
-            choices=entry.choices or {},
-            match=entry.match,
-            tolerance=Decimal(str(entry.tolerance)),
-            documents=tuple(dict.fromkeys(path.removeprefix("./") for path in entry.documents)),
-            split=entry.split,
-            why=entry.why,
-        )
-        given = [entry.answer or ""] if entry.choices else [str(right) for right in entry.accept or ()]
-        right = tuple(answer for answer in map(question.read, given) if answer is not None)
-        return replace(question, right=right)
-
-    def _faults(self, entry: _Entry) -> Iterator[str]:
-        if not entry.question.strip():
-            yield self.said("is blank", "question")
-        if (entry.choices is None) == (entry.accept is None):
-            yield self.said("has either `choices` with an `answer`, or `accept`")
-        elif entry.choices is not None:
-            labels = ", ".join(entry.choices)
-            if not 2 <= len(entry.choices) <= 26:
-                yield self.said(f"has {len(entry.choices)} choices; 2 to 26 are allowed", "choices")
-            for label in entry.choices:
-                if not _LABEL.fullmatch(label):
-                    yield self.said(f"has the label {label[:40]!r}; a label is a short word such as A", "choices")
-            if entry.answer is None:
-                yield self.said("`answer` is missing: the label of the right choice")
-            elif entry.answer not in entry.choices:
-                yield self.said(f"is {entry.answer[:40]!r}, which is none of the labels {labels}", "answer")
-            if entry.match != "text" or entry.tolerance:
-                yield self.said(
-                    "goes with `accept`, not with `choices`", "match" if entry.match != "text" else "tolerance"
-                )
-            seen: dict[str, str] = {}
-            for label, text in entry.choices.items():
-                for spelling in spellings_of(label, text):
-                    if seen.setdefault(spelling, label) != label:
-                        yield self.said(
-                            f"cannot be told apart: {spelling[:40]!r} names both {seen[spelling]} and {label}",
-                            "choices",
-                        )
-        elif entry.accept is not None:
-            if entry.answer is not None:
-                yield self.said("goes with `choices`; `accept` lists the right answers", "answer")
-            if entry.tolerance and entry.match != "number":
-                yield self.said("goes with `match: number`", "tolerance")
-            for at, right in enumerate(entry.accept):
-                text = str(right)
-                if entry.match == "number" and as_number(text) is None:
-                    yield self.said(f"is {text[:40]!r}, which is not a number", "accept", at)
-                elif not text.strip(_ORNAMENTS) or len(text) > MAX_POSITION_CHARS:
-                    yield self.said(f"must be from 1 to {MAX_POSITION_CHARS} characters", "accept", at)
-
-    def documents_that_fail(self, question: Question, library: Library) -> Iterator[str]:
-        for at, path in enumerate(question.documents):
-            try:
-                library.read(path)
-            except (PathRefused, StorageFailed) as error:
-                yield self.said(f"is {path[:100]!r}: {error.message}", "documents", at)
-
-
-def _entries(path: Path, problems: list[str]) -> Iterator[_PlacedEntry]:
+def _entries(path: Path, problems: list[str]) -> Iterator[tuple[str, object]]:
+    """Each entry of a file with its place. Notes what cannot be read."""
     is_lines = path.suffix.lower() == ".jsonl"
     try:
         data = read_limited(path, MAX_JSONL_BYTES if is_lines else MAX_YAML_BYTES)
@@ -308,25 +249,46 @@ def _entries(path: Path, problems: list[str]) -> Iterator[_PlacedEntry]:
         return
     if is_lines:
         for number, line in enumerate(data.split(b"\n"), start=1):
-            if line.strip():
-                yield from _parsed(path.name, "line.json", line, number, problems)
-    else:
-        yield from _parsed(path.name, path.name, data, 1, problems)
-
-
-def _parsed(file: str, kind: str, data: bytes, first_line: int, problems: list[str]) -> Iterator[_PlacedEntry]:
-    try:
-        document = read_document(kind, data)
-    except CommandInvalid as error:
-        for each in cast(list[Problem], error.data["problems"]):
-            line = None if each.line is None else each.line + first_line - 1
-            hint = "" if kind == "line.json" else f" ({each.fix})"
-            problems.append(f"{file}: {Problem(each.message, '', each.field, line, each.column)}{hint}")
+            place = f"{path.name}: line {number}"
+            try:
+                if line.strip():
+                    entry = read_document("line.json", line).value
+                    yield f"{place}{_id_of(entry)}", entry
+            except CommandInvalid as error:
+                problems += [f"{place}, column {each.column}: {each.sentence}" for each in problems_of(error)]
         return
-    if kind == "line.json":
-        yield _PlacedEntry(file, document.value, document, (), first_line)
-    elif not isinstance(document.value, list):
-        problems.append(f"{file}: line 1: the file must be a list of questions, each beginning with `- id: …`")
-    else:
-        for at, value in enumerate(document.value):
-            yield _PlacedEntry(file, value, document, (at,), first_line)
+    try:
+        entries = read_document(path.name, data).value
+    except CommandInvalid as error:
+        problems += [f"{path.name}: {each} ({each.fix})" for each in problems_of(error)]
+        return
+    if not isinstance(entries, list):
+        problems.append(f"{path.name}: line 1: the file must be a list of questions, each beginning with `- id: …`")
+        return
+    for number, entry in enumerate(entries, start=1):
+        yield f"{path.name}: question {number}{_id_of(entry)}", entry
+
+
+def _id_of(entry: object) -> str:
+    id_ = entry.get("id") if isinstance(entry, dict) else None
+    return f" ({plain_line(id_, 64)})" if isinstance(id_, str) else ""
+
+
+def _told(detail: ErrorDetails) -> str:
+    loc = [
+        part for part in detail["loc"] if part not in ("str", "int", "float", "[key]") and not isinstance(part, bool)
+    ]
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")
+    message, _ = fault_in_words(detail)
+    if detail["type"] == "extra_forbidden":
+        near = nearest(loc[-1], Question.model_fields)
+        message += f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(Question.model_fields)}"
+    return f"`{plain_line(name, 100)}` {message}" if name else message
+
+
+def _documents_that_fail(question: Question, library: Library) -> Iterator[str]:
+    for at, path in enumerate(question.documents):
+        try:
+            library.read(path)
+        except (PathRefused, StorageFailed) as error:
+            yield f"`documents[{at}]` is {path[:100]!r}: {error.message}"

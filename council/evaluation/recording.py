@@ -29,7 +29,7 @@ from council.llm.cassette import (
     CassetteCall,
     CassetteFailure,
     CassetteMessage,
-    decode,
+    encode,
     joined,
 )
 from council.redaction import Redactor
@@ -99,7 +99,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
     answered = {step.name for step in results.journal.steps()}
     calls = noted_calls(results.traffic)
     kept = {call.step for call in calls}
-    runs: list[tuple[Cassette, str]] = []
+    runs: list[Cassette] = []
     for question in questions:
         if f"{question.id}/council" not in answered:
             continue
@@ -112,11 +112,11 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
             raise UsageError(f"{question.id}: the receipt of its run is gone.", fix=_ANEW)
         journal = app.ledger.journal(receipt.run_id)
         asked = await requests_of(journal, app.handlers_asking)
-        tape = record(journal, asked, receipt.status, redactor)
-        runs.append((decode(tape.data, receipt.run_id), question.task))
+        runs.append(record(journal, question.task, asked, receipt.status, redactor).cassette)
     if not runs:
         raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="continue with --resume")
-    data = joined(runs, [redacted_call(call, redactor) for call in calls])
+    every = joined(runs)
+    data = encode(every.header, [*every.calls, *(redacted_call(call, redactor) for call in calls)])
     if len(data) > MAX_CASSETTE_BYTES:
         message = f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}."
         fix = "record fewer questions (--limit), or smaller documents"

@@ -62,7 +62,7 @@ def fits(question: Question) -> Check[Answer]:
     def check(answer: Answer) -> Iterator[ReplyProblem]:
         if question.read(answer.answer) is None:
             wanted = f"one of the labels {', '.join(question.choices)}" if question.choices else "one number alone"
-            yield ReplyProblem("schema", f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
+            yield ReplyProblem(f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
 
     return check
 

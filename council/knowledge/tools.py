@@ -18,7 +18,7 @@ from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.library import Library, LibraryDocument, better_fix
 from council.lines_and_pages import in_words, spelled, split_range, unit_of
 from council.llm.base import Source
-from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
+from council.llm.embeddings import CountedEmbedder, EmbeddingCall
 from council.tools.tokens import MAX_ARGUMENT_CHARS
 from council.tools.tool import NO_MATCH, Arguments, Tool, ToolContext, ToolResult
 
@@ -124,27 +124,21 @@ def query_cortex(search: Search) -> Tool:
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         group = own if scope == "memory" else ""
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
-        recall = context.recall
-        recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
         try:
-            answer, nearness = await search.query(
+            answer = await search.query(
                 question,
                 scope=scope,
                 group=group if context.rehearses else of_language_models(group),
                 patience_s=_CORTEX_PATIENCE_S,
                 embedder=embedder,
-                recorded=recorded,
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
-            return msgspec.structs.replace(
-                ToolResult.refused(error.code, str(error)), embeddings=_calls(embedder, recorded)
-            )
+            result = ToolResult.refused(error.code, str(error))
+            return msgspec.structs.replace(result, embeddings=_calls(embedder))
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
         part = "memory" if scope == "memory" else "documents"
-        return msgspec.structs.replace(
-            answered(question, answer), part=part, embeddings=_calls(embedder, recorded), nearness=nearness
-        )
+        return msgspec.structs.replace(answered(question, answer), part=part, embeddings=_calls(embedder))
 
     return Tool(
         name="QUERY_CORTEX",
@@ -166,10 +160,7 @@ def _no_documents() -> ToolResult:
     return ToolResult.refused("withheld", "this agent is given no documents")
 
 
-def _calls(embedder: CountedEmbedder | None, recorded: RecordedSearch | None) -> tuple[EmbeddingCall, ...]:
-    """The calls that a search took, or had taken when it was recorded."""
-    if recorded is not None:
-        return recorded.calls
+def _calls(embedder: CountedEmbedder | None) -> tuple[EmbeddingCall, ...]:
     return () if embedder is None else tuple(embedder.calls)
 
 

@@ -1,7 +1,7 @@
 """A cassette: the whole model traffic of ended runs as JSON lines, first a `Header`, then a `CassetteCall` for each
 call.
 
-`sha256` in the header is that of the whole file with these 64 characters left out. A file of a later format is refused,
+`sha256` in the header is that of the whole file with these 64 characters left out. A file of another format is refused,
 not guessed at. `council.llm.replay` answers from it.
 """
 
@@ -16,11 +16,10 @@ import msgspec
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
 from council.llm.base import AbsentModel, Finish, Usage
-from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
-from council.typed_json import decode_json, json_decoder
+from council.typed_json import json_decoder
 
-FORMAT = 4
+FORMAT = 5
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
 MAX_CASSETTE_BYTES = 256 << 20
 _NO_HASH = ""
@@ -28,7 +27,10 @@ _MAKE_ANEW = "make it again: `council cassette RUN -o FILE`"
 
 
 class RecordedRun(msgspec.Struct, frozen=True):
-    """One of several runs. `task_sha256`: by it a run of the same task finds it. `opinions` as in Header."""
+    """A run on the cassette. `run_secret` (hex, 32 bytes): from it come the marks in its prompts and its lots. By
+    `task_sha256` a run of the same task finds it. `window_chars`: how many characters the model's window was taken for, 0
+    without end. `opinions`: the model that gave second opinions, empty where none did. `day`: what its agents were told of
+    the day."""
 
     run_id: str
     run_secret: str
@@ -40,28 +42,18 @@ class RecordedRun(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """`run_secret` (hex, 32 bytes) is the run's: from it come the marks in its prompts and its lots. `window_chars`: how
-    many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
-    calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first.
-    `meanings`: by which embedding model questions were answered, empty for by words alone, None in files that do not say.
-    `opinions`: the model that gave second opinions, empty where none did. `day`: what the agents were told of the day."""
+    """`redacted`: in how many calls a secret was left out. `meanings`: by which embedding model questions were answered, empty
+    for by words alone. `runs` are one or more."""
 
     cassette: int
     council: str
     epoch: int
-    run_id: str
-    run_secret: str
     model: str
-    status: str
-    window_chars: int
-    calls: int
+    runs: tuple[RecordedRun, ...]
+    calls: int = 0
     redacted: int = 0
+    meanings: str = ""
     sha256: str = _NO_HASH
-    runs: tuple[RecordedRun, ...] = ()
-    meanings: str | None = None
-    searches: tuple[RecordedSearch, ...] = ()
-    opinions: str = ""
-    day: str = ""
 
 
 class CassetteMessage(msgspec.Struct, frozen=True):
@@ -101,33 +93,18 @@ class Cassette(msgspec.Struct, frozen=True):
     calls: tuple[CassetteCall, ...]
 
 
-class _Any(msgspec.Struct):
-    cassette: int
-
-
 _header_decoder = json_decoder(Header)
 _call_decoder = json_decoder(CassetteCall)
 
 
-def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteCall] = ()) -> bytes:
-    """Cassettes of runs, each with its task, as one; with calls that belong to no run. Raises ValueError for none."""
-    if not cassettes:
-        raise ValueError("a cassette needs a run")
-    heads = [cassette.header for cassette, _ in cassettes]
-    runs = tuple(
-        RecordedRun(
-            head.run_id, head.run_secret, sha256_hex(task), head.window_chars, head.status, head.opinions, head.day
-        )
-        for head, (_, task) in zip(heads, cassettes, strict=True)
-    )
-    calls = [call for cassette, _ in cassettes for call in cassette.calls]
+def joined(cassettes: Sequence[Cassette]) -> Cassette:
+    """Cassettes of runs as one. Raises IndexError for none."""
     header = msgspec.structs.replace(
-        heads[0],
-        runs=runs,
-        redacted=sum(head.redacted for head in heads),
-        searches=tuple(search for head in heads for search in head.searches),
+        cassettes[0].header,
+        runs=tuple(run for each in cassettes for run in each.header.runs),
+        redacted=sum(each.header.redacted for each in cassettes),
     )
-    return encode(header, [*calls, *beside])
+    return Cassette(header, tuple(call for each in cassettes for call in each.calls))
 
 
 def encode(header: Header, calls: Sequence[CassetteCall]) -> bytes:
@@ -154,24 +131,14 @@ def load(path: Path) -> Cassette:
 def decode(data: bytes, name: str) -> Cassette:
     first, _, rest = data.partition(b"\n")
     try:
-        found = decode_json(first, _Any).cassette
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise ConfigError(
-            f"{name}: line 1: this is not a cassette.", fix="`council cassette RUN -o FILE` writes one"
-        ) from None
-    if found > FORMAT:
-        raise ConfigError(
-            f"{name}: line 1: it was written by a later version of Council (cassette format {found}; this one reads {FORMAT}).",
-            fix=f"update Council, or {_MAKE_ANEW}",
-        )
-    try:
         header = _header_decoder.decode(first)
-        for secret in (header.run_secret, *(run.run_secret for run in header.runs)):
-            bytes.fromhex(secret)
-    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
-        raise _damaged(name, 1, str(error)) from None
-    if not header.sha256:
-        raise _damaged(name, 1, "it has no sha256")
+        known = bool(header.runs) and header.cassette == FORMAT
+        for run in header.runs:
+            bytes.fromhex(run.run_secret)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError):
+        known = False
+    if not known:
+        raise ConfigError(f"{name}: line 1: this is not a cassette of this version of Council.", fix=_MAKE_ANEW)
     lines = rest.split(b"\n")
     if lines.pop():
         raise _damaged(name, len(lines) + 2, "the line has no end: the file was cut off")

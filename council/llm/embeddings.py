@@ -32,30 +32,6 @@ class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage | None = None
 
 
-class Nearness(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An embedding model's answer to a question: the nearest passages, best first, each by its path and first line.
-    `places` None: it was not asked, or did not answer. `notes` say why, and what else a reader should know."""
-
-    scope: str
-    question: str
-    places: tuple[tuple[str, int], ...] | None = None
-    notes: tuple[str, ...] = ()
-
-
-class RecordedSearch(Nearness, frozen=True, omit_defaults=True):
-    """A search of a recorded run: by whom, when, and the calls that it took."""
-
-    role: str = ""
-    round: int = 0
-    calls: tuple[EmbeddingCall, ...] = ()
-
-
-class Recall(Protocol):
-    """Looks up what a recorded run's embedding model made of a question; None where it was not asked that."""
-
-    async def __call__(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None: ...
-
-
 class Embedder(Protocol):
     """`name` is `provider:id`; `dimensions` what was asked for, None for the model's own. `embed` takes at most
     `max_texts` texts, none empty and each of at most `max_text_bytes` bytes in UTF-8. `purpose`: some models place a

@@ -4,7 +4,6 @@ same status says different things at different servers, and some wrap an error i
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -84,7 +83,6 @@ def _refusal(
     type: str = "",
     detail: str = "",
     bare: bool = False,
-    estimated_wait_s: float | None = None,
     reset_ms: float | None = None,
 ) -> Refusal:
     """`code`, `type` and `detail`: what else an error object says; `headers` know no case."""
@@ -93,7 +91,7 @@ def _refusal(
     kind = "request" if about_context else _kind_of(status, words, code, type, headers)
     # The longest wait that the answer asks for.
     asked_ms = seconds(headers.get("retry-after-ms", ""))
-    wishes = [None if asked_ms is None else asked_ms / 1000, seconds(headers.get("retry-after", "")), estimated_wait_s]
+    wishes = [None if asked_ms is None else asked_ms / 1000, seconds(headers.get("retry-after", ""))]
     if kind in ("rate", "overload"):
         if reset_ms is not None:
             wishes.append(max(0.0, reset_ms / 1000 - datetime.now(UTC).timestamp()))
@@ -161,11 +159,8 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
     if not isinstance(content, dict):
         return None
     error = content if content.get("object") == "error" else content.get("error")
-    wait_s = _number(content.get("estimated_time"))
-    if isinstance(error, list):
-        error = "; ".join(_text(item.get("message") if isinstance(item, dict) else item) for item in error[:5])
     if isinstance(error, str) and error:
-        return _refusal(status, error, headers, estimated_wait_s=wait_s)
+        return _refusal(status, error, headers)
     if not isinstance(error, dict) or not error:
         return None
     code, routed = error.get("code"), error.get("metadata")
@@ -175,7 +170,7 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
     said = raw if isinstance(raw, str) else json.dumps(raw) if raw else ""
     details = [_text(routed.get("provider_name")), said[:_RAW_CHARS]]
     details += [str(reason)[:100] for reason in reasons[:5]] if isinstance(reasons, list) else []
-    own_status = _status(code) or _status(error.get("status")) or _status(error.get("http_status"))
+    own_status = _status(code) or _status(error.get("status"))
     return _refusal(
         status or own_status or 0,
         _text(error.get("message")),
@@ -183,8 +178,7 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
         code=code if isinstance(code, str) and not _status(code) else "",
         type=_text(error.get("type")),
         detail=" ".join(part for part in details if part),
-        estimated_wait_s=wait_s if wait_s is not None else _number(error.get("estimated_time")),
-        reset_ms=_number(upstream.get("X-RateLimit-Reset") if isinstance(upstream, dict) else None),
+        reset_ms=seconds(_text(upstream.get("X-RateLimit-Reset"))) if isinstance(upstream, dict) else None,
     )
 
 
@@ -198,13 +192,6 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, str):
-        return seconds(value)
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    return float(value) if ok else None  # type: ignore[arg-type]
 
 
 _FIX: dict[ModelErrorKind, str] = {

@@ -20,8 +20,7 @@ import msgspec
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, Reply, RequestOptions, TurnInfo, request_hash, tell
-from council.llm.cassette import Cassette, CassetteCall, Header, RecordedRun, load
-from council.llm.embeddings import RecordedSearch
+from council.llm.cassette import Cassette, CassetteCall, RecordedRun, load
 from council.llm.providers import Provider, Setup
 from council.markup import equal_at_start
 
@@ -46,42 +45,30 @@ class ReplayModel:
     def __init__(self, cassette: Cassette) -> None:
         self.header = cassette.header
         self.name = _named(cassette.header.model)
-        self.context_tokens = cassette.header.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
+        self.context_tokens = cassette.header.runs[0].window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
         self._calls = cassette.calls
         models = (cassette.header.model, *(call.model for call in cassette.calls if call.model))
         self._models = tuple(dict.fromkeys(models))
         self._by_request: dict[str, list[CassetteCall]] = defaultdict(list)
         for call in cassette.calls:
             self._by_request[call.request].append(call)
-        self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
+        self._given: Counter[tuple[object, ...]] = Counter()  # secrets and replies, by what was asked
 
-    def run_of(self, run_secret: str) -> RecordedRun | Header:
-        """Returns the record of the run with this secret (hex); the header speaks for a single one."""
-        return next((run for run in self.header.runs if run.run_secret == run_secret), self.header)
+    def run_of(self, run_secret: str) -> RecordedRun:
+        """Returns the record of the run with this secret (hex), else the first."""
+        runs = self.header.runs
+        return next((run for run in runs if run.run_secret == run_secret), runs[0])
 
     def opinions_of(self, run_secret: str) -> str:
         """The name that signs the second opinions of that run; empty where it had none."""
         signed = self.run_of(run_secret).opinions
         return _named(signed) if signed else ""
 
-    def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
-        """Returns the recorded search for a question (`council.llm.embeddings.Recall`): that of this agent and round, else
-        anybody's."""
-        equal = [search for search in self.header.searches if (search.scope, search.question) == (scope, question)]
-        own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
-        if not own:
-            return None
-        found = self._next_of(own, role, round_no, scope, question)
-        calls = tuple(msgspec.structs.replace(call, model=_named(call.model)) for call in found.calls)
-        return msgspec.structs.replace(found, calls=calls)
-
     def run_secret_for(self, task: str) -> bytes:
         """The secret of the recorded run: a run with another one asks in other words. Of several runs, that of the same
         task, in their order; a task that is none of theirs gets the first's, and its calls are missed."""
         digest = sha256_hex(task)
-        known = [run for run in self.header.runs if run.task_sha256 == digest]
-        if not known:
-            return bytes.fromhex(self.header.run_secret)
+        known = [run for run in self.header.runs if run.task_sha256 == digest] or self.header.runs[:1]
         return bytes.fromhex(self._next_of(known, digest).run_secret)
 
     def _next_of(self, equal: Sequence[T], *key: object) -> T:

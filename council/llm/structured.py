@@ -36,15 +36,10 @@ _REPLY_CHARS = 24_000  # of a reply that is shown to its model again
 Repair = Literal["none", "fences", "prose", "think", "json_repair", "turn_1", "turn_2"]
 T = TypeVar("T", bound=BaseModel)
 
-ProblemCode = Literal[
-    "none", "several", "cut", "too_large", "syntax", "duplicate_key", "number", "encoding", "nesting", "schema"
-]
-
 
 class ReplyProblem(msgspec.Struct, frozen=True):
     """`path` leads to the value (`claims[0].evidence`), empty for the whole object. `fix` is for the model alone."""
 
-    code: ProblemCode
     message: str
     path: str = ""
     fix: str = ""
@@ -123,9 +118,9 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
         return parsed(None, [_NO_OBJECT])
     if found.several:
         return parsed(None, [_SEVERAL])
-    value, problem = _load(found.text)
+    value, problem, is_json = _load(found.text)
     repair: Repair = found.wrapping
-    if problem is not None and problem.code in ("syntax", "cut"):
+    if not is_json:
         if not complete:
             return parsed(None, [_CUT])
         value = _respelled(found.text)
@@ -135,60 +130,60 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
     return Reading(result, repair, problems, found.before, found.after)
 
 
-_NO_OBJECT = ReplyProblem("none", "there is no JSON object in the reply")
-_SEVERAL = ReplyProblem("several", "there is more than one JSON object in the reply, and only one may be")
-_CUT = ReplyProblem("cut", "the reply broke off before its end", fix="write it again from the start, and shorter")
+_NO_OBJECT = ReplyProblem("there is no JSON object in the reply")
+_SEVERAL = ReplyProblem("there is more than one JSON object in the reply, and only one may be")
+_CUT = ReplyProblem("the reply broke off before its end", fix="write it again from the start, and shorter")
 
 
 class _Refusal(Exception):
-    def __init__(self, code: ProblemCode, message: str, fix: str = "") -> None:
-        self.problem = ReplyProblem(code, message, fix=fix)
+    def __init__(self, message: str, fix: str = "") -> None:
+        self.problem = ReplyProblem(message, fix=fix)
 
 
-def _load(text: str) -> tuple[Any, ReplyProblem | None]:
-    """The value of strict JSON; or what is wrong: `syntax` if it is not JSON at all, else JSON that says too much."""
+def _load(text: str) -> tuple[Any, ReplyProblem | None, bool]:
+    """The value of strict JSON, or what is wrong with it; and whether it is JSON at all."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, value in pairs:
             if key in result:
-                raise _Refusal("duplicate_key", f"the key {_quoted(key)} stands twice", "keep one of them")
+                raise _Refusal(f"the key {_quoted(key)} stands twice", "keep one of them")
             result[key] = value
         return result
 
     def no_constant(name: str) -> Any:
-        raise _Refusal("number", f"{name} is no value of JSON", "write a number, or null where the schema allows it")
+        raise _Refusal(f"{name} is no value of JSON", "write a number, or null where the schema allows it")
 
     def whole_number(digits: str) -> int:
         if len(digits) > 20:  # before the conversion, whose cost grows faster than the number
-            raise _Refusal("number", _too_big(digits))
+            raise _Refusal(_too_big(digits))
         return int(digits)
 
     if len(text) > MAX_REPLY_CHARS:
         told = f"the object is longer than {MAX_REPLY_CHARS} characters"
-        return None, ReplyProblem("too_large", told, fix="write it shorter")
+        return None, ReplyProblem(told, fix="write it shorter"), True
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number)
     except _Refusal as refused:
-        return None, refused.problem
+        return None, refused.problem, True
     except json.JSONDecodeError as error:
         rest = text[error.pos :].strip()
-        if error.msg.startswith("Unterminated string") or not any(char in rest for char in ' \r\n":{}[]'):
-            return None, _CUT
+        if error.msg.startswith("Unterminated string") or not any(char in rest for char in ' \r\n":{}[]`'):
+            return None, _CUT, False
         near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
         told = f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}"
-        return None, ReplyProblem("syntax", told)
+        return None, ReplyProblem(told), False
     except RecursionError:
-        return None, _TOO_DEEP
-    return value, _unsound(value)
+        return None, _TOO_DEEP, True
+    return value, _unsound(value), True
 
 
 def _too_big(number: object) -> str:
     return f"the number {str(number)[:_QUOTED_CHARS]} is out of range"
 
 
-_TOO_DEEP = ReplyProblem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
+_TOO_DEEP = ReplyProblem(f"the object is nested deeper than {MAX_DEPTH} levels")
 
 
 def _unsound(value: Any) -> ReplyProblem | None:
@@ -198,11 +193,11 @@ def _unsound(value: Any) -> ReplyProblem | None:
         inner: list[Any] = []
         for entry in level:
             if isinstance(entry, int) and abs(entry) > _MAX_INT:
-                return ReplyProblem("number", _too_big(entry))
+                return ReplyProblem(_too_big(entry))
             if isinstance(entry, float) and not math.isfinite(entry):
-                return ReplyProblem("number", "a number is out of range")
+                return ReplyProblem("a number is out of range")
             if isinstance(entry, str) and entry.encode("utf-8", "replace").decode() != entry:
-                return ReplyProblem("encoding", f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
+                return ReplyProblem(f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
             if isinstance(entry, dict):
                 inner += [*entry.keys(), *entry.values()]
             elif isinstance(entry, list):
@@ -245,7 +240,7 @@ def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[
         details = error.errors(include_url=False)
         told = [_schema_problem(detail, type) for detail in details[:_MAX_PROBLEMS]]
         left = len(details) - len(told)
-        return None, (*told, *([ReplyProblem("schema", f"and {left} more of the kind")] if left else []))
+        return None, (*told, *([ReplyProblem(f"and {left} more of the kind")] if left else []))
     problems = tuple(check(result))[:_MAX_PROBLEMS] if check is not None else ()
     return (None, problems) if problems else (result, ())
 
@@ -257,32 +252,6 @@ def required_keys(type: type[BaseModel]) -> tuple[str, ...]:
     return tuple(key for key, required in keys.items() if required) or tuple(keys)
 
 
-_EXPECTED = {  # with the values of the type's own limits
-    "int_type": "a whole number without quotes",
-    "int_from_float": "a whole number",
-    "float_type": "a number without quotes",
-    "bool_type": "true or false, without quotes",
-    "string_type": "text in double quotes",
-    "list_type": "a list [...]",
-    "tuple_type": "a list [...]",
-    "set_type": "a list [...]",
-    "dict_type": "an object {{...}}",
-    "model_type": "an object {{...}}",
-    "none_required": "null",
-    "literal_error": "one of {expected}",
-    "enum": "one of {expected}",
-    "greater_than_equal": "a number of at least {ge}",
-    "greater_than": "a number greater than {gt}",
-    "less_than_equal": "a number of at most {le}",
-    "less_than": "a number less than {lt}",
-    "string_too_short": "text of at least {min_length} characters",
-    "string_too_long": "text of at most {max_length} characters",
-    "too_short": "at least {min_length} entries",
-    "too_long": "at most {max_length} entries",
-    "string_pattern_mismatch": "text that matches {pattern}",
-}
-
-
 def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem:
     kind, value, message = detail["type"], detail["input"], detail["msg"]
     path = ""  # `claims[0].evidence`
@@ -290,31 +259,24 @@ def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem
         name = " ".join(str(part).split())[:_QUOTED_CHARS]
         path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
     if kind == "missing":
-        return ReplyProblem("schema", "is missing", path, "add it")
+        return ReplyProblem("is missing", path, "add it")
     if kind == "extra_forbidden":
         keys = ", ".join(field.alias or name for name, field in type.model_fields.items())
         known = f"; the keys are {keys}" if len(detail["loc"]) == 1 else ""
-        return ReplyProblem("schema", "is not a key of this object", path, f"remove it{known}")
+        return ReplyProblem("is not a key of this object", path, f"remove it{known}")
     if kind == "value_error":
-        return ReplyProblem("schema", message.removeprefix("Value error, "), path)
-    if kind in _EXPECTED:
-        expected = _EXPECTED[kind].format(**detail.get("ctx", {}))
-    else:
-        expected = " ".join(message.removeprefix("Input should be ").split())
-    if isinstance(value, str):
-        given = f"the text {_quoted(value)}"
-    elif value is None or isinstance(value, bool):
-        given = json.dumps(value)
-    elif isinstance(value, (int, float)):
-        given = f"the number {value}"
-    else:
-        given = f"a list of {len(value)} entries" if isinstance(value, list) else "an object"
-    return ReplyProblem("schema", f"expected {expected}; it is {given}", path)
+        return ReplyProblem(message.removeprefix("Value error, "), path)
+    shown = _quoted(value) if isinstance(value, str) else _line(json.dumps(value, ensure_ascii=False))
+    return ReplyProblem(f"{message[:1].lower()}{message[1:]}; it is {shown}", path)
 
 
 def _quoted(text: str) -> str:
-    line = " ".join(text.encode("utf-8", "replace").decode().split())
-    return json.dumps(line if len(line) <= _QUOTED_CHARS else f"{line[:_QUOTED_CHARS]}…", ensure_ascii=False)
+    return json.dumps(_line(text.encode("utf-8", "replace").decode()), ensure_ascii=False)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _QUOTED_CHARS else f"{line[:_QUOTED_CHARS]}…"
 
 
 def repair_prompt(problems: Sequence[ReplyProblem], type: type[BaseModel]) -> str:

@@ -12,15 +12,13 @@ from council import __version__
 from council.engine.journal import FINISH, Journal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
-from council.ids import canonical_json
+from council.ids import canonical_json, sha256_hex
 from council.llm import cassette
 from council.llm.base import GUARDIAN
-from council.llm.embeddings import RecordedSearch
 from council.redaction import Redactor
 from council.reports.past_run import AskedCall
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
-from council.turns.evidence import Evidence
 from council.turns.result import TurnResult
 from council.typed_json import convert, decode_json
 
@@ -41,18 +39,19 @@ class _NestedAnswer(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Tape:
-    """A cassette's bytes, and what is to be said of it. `unrendered` are steps whose words are not kept, `forgotten`
-    ones in which words were forgotten since, `redacted` calls in which a secret stood."""
+    """A cassette, and what is to be said of it. `models` asked the calls. `unrendered` are steps whose words are not kept,
+    `forgotten` ones in which words were forgotten since."""
 
-    data: bytes
-    model: str
-    calls: int
+    cassette: cassette.Cassette
+    models: tuple[str, ...]
     unrendered: tuple[str, ...]
     forgotten: tuple[str, ...]
-    redacted: int
+
+    def data(self) -> bytes:
+        return cassette.encode(self.cassette.header, self.cassette.calls)
 
 
-def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
+def record(journal: Journal, task: str, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a record that cannot be read."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
@@ -77,48 +76,37 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     cleaned = [redacted_call(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
     start = decode_json(steps["start"].answer, _Start)
-    searches = tuple(
-        RecordedSearch(
-            said.scope, redactor.redact(said.question), said.places, tuple(map(redactor.redact, said.notes)),
-            found.asked_by, found.round, found.embeddings,
-        )
-        for step in steps.values()
-        if (found := value_in(step.answer, Evidence)) is not None and (said := found.nearness) is not None
-    )  # fmt: skip
     window = decode_json(steps["window"].answer, int) if "window" in steps else 0
+    run = cassette.RecordedRun(
+        run_id=header.run_id,
+        run_secret=header.secret,
+        task_sha256=sha256_hex(task),
+        window_chars=window,
+        status=status,
+        opinions=next((opinion.model for opinion in opinions.values()), ""),
+        day=header.day,
+    )
     head = cassette.Header(
         cassette=cassette.FORMAT,
         council=__version__,
         epoch=header.epoch,
-        run_id=header.run_id,
-        run_secret=header.secret,
         model=start.model,
-        status=status,
-        window_chars=window,
-        day=header.day,
-        calls=len(calls),
+        runs=(run,),
         redacted=redacted,
-        meanings=start.meanings,
-        searches=searches,
-        opinions=next((opinion.model for opinion in opinions.values()), ""),
+        meanings=start.meanings or "",
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
-    return Tape(cassette.encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
+    return Tape(cassette.Cassette(head, tuple(cleaned)), (start.model,), unrendered, forgotten)
 
 
-def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
-    """The tapes of several runs as one, each with its run's task; a single one as it is."""
-    if len(tapes) == 1:
-        return tapes[0][0]
-    every = [tape for tape, _ in tapes]
+def spliced(tapes: Sequence[Tape]) -> Tape:
+    """The tapes of several runs as one."""
     return Tape(
-        cassette.joined([(cassette.decode(tape.data, "tape"), task) for tape, task in tapes]),
-        ", ".join(dict.fromkeys(tape.model for tape in every)),
-        sum(tape.calls for tape in every),
-        tuple(step for tape in every for step in tape.unrendered),
-        tuple(step for tape in every for step in tape.forgotten),
-        sum(tape.redacted for tape in every),
+        cassette.joined([tape.cassette for tape in tapes]),
+        tuple(dict.fromkeys(model for tape in tapes for model in tape.models)),
+        tuple(step for tape in tapes for step in tape.unrendered),
+        tuple(step for tape in tapes for step in tape.forgotten),
     )
 
 

@@ -80,9 +80,7 @@ class Opinion(msgspec.Struct, frozen=True, omit_defaults=True):
             return Verdict("warn", "no_second_opinion", reason)
         if self.outcome == "allow":
             return ALLOWED
-        named = next(
-            (f"law {law.number}, {law.name}" for law in LAWS if law.number == self.law), "no law in particular"
-        )
+        named = f"law {self.law}, {LAWS[self.law][0]}" if self.law in LAWS else "no law in particular"
         reason = f"{self.model}, asked for a second opinion, says {self.outcome} ({named})"
         return Verdict(self.outcome, "second_opinion", reason, self.posture, self.law)
 

@@ -166,16 +166,14 @@ class CreationRun(SpecialistWork):
                 try:
                     spec = spec_of({**reply.model_dump(), "examples": examples})
                 except SpecRefused as refused:
-                    yield ReplyProblem("schema", f"{refused.message} {refused.fix}", refused.where)
+                    yield ReplyProblem(f"{refused.message} {refused.fix}", refused.where)
                     return
                 for at, case in enumerate(spec.examples, start=1):
                     if fault := schema_fault(spec.input_schema, case.input):
-                        yield ReplyProblem(
-                            "schema", f"case {at} of the person does not fit it: {fault}", "input_schema"
-                        )
+                        yield ReplyProblem(f"case {at} of the person does not fit it: {fault}", "input_schema")
                     if fault := expected_fault(spec.output_schema, case.expected_output):
                         told = f"the expected output of the person's case {at} {fault}"
-                        yield ReplyProblem("schema", told, "output_schema")
+                        yield ReplyProblem(told, "output_schema")
 
             reply = await self._object(bench, step, designer, messages, SpecReply, check)
             spec = spec_of({**reply.model_dump(), "examples": examples})

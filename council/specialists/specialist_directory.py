@@ -183,12 +183,12 @@ class SpecialistDirectory(AgentListing):
             if reply.question.strip():
                 return
             if fault := schema_fault(spec.input_schema, reply.input):
-                yield ReplyProblem("schema", fault, "input")
+                yield ReplyProblem(fault, "input")
             for number, wanted in enumerate(reply.requests):
                 try:
                     fill(_template(spec, wanted.name), wanted.parameters)
                 except ParameterRefused as error:
-                    yield ReplyProblem("schema", f"{error.message} {error.fix}", f"requests[{number}]")
+                    yield ReplyProblem(f"{error.message} {error.fix}", f"requests[{number}]")
 
         await self._require_standing(handoff, "input", one)
         templates = [

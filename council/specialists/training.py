@@ -179,7 +179,7 @@ async def ask_specialist(
 
     def fits(value: BaseModel) -> tuple[ReplyProblem, ...]:
         fault = schema_fault(spec.output_schema, value.model_extra)
-        return (ReplyProblem("schema", fault),) if fault else ()
+        return (ReplyProblem(fault),) if fault else ()
 
     type = reply_type(canonical_json(spec.output_schema))
     value, problems = await bench.ask_object(step, speaker, messages, type, fits)

@@ -58,7 +58,7 @@ def open_telemetry(wanted: SpanDestination, redactor: Redactor, exporter: SpanEx
 
 
 class _Once(SpanExporter):
-    """Says once when spans cannot be delivered, and once when they can again."""
+    """Says once for each outage that spans cannot be delivered."""
 
     def __init__(self, inner: SpanExporter, endpoint: str) -> None:
         self._inner = inner
@@ -85,8 +85,7 @@ class _Once(SpanExporter):
             self.warn_once(
                 "spans cannot be delivered to %s%s; runs continue without them. This message appears once.", where, why
             )
-        elif self.failing:
-            log.warning("spans are delivered to %s again.", where)
+        else:
             self.failing = False
         return result
 

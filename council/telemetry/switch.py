@@ -17,9 +17,7 @@ log = logging.getLogger(__name__)
 
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _PATH = "/v1/traces"
-_HTTP = "http/protobuf"
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,6 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
     where only the environment does, that is logged."""
     asked = wanted(settings, environ)
     if asked is None:
-        return None
-    if (protocol := foreign_protocol(environ)) and not settings.otel_endpoint:
-        log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, but Council only supports http/protobuf.", protocol)
         return None
     try:
         from council.telemetry.export import open_telemetry  # not at the top: OpenTelemetry, which may not be there
@@ -63,9 +58,3 @@ def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | 
     if settings.otel_endpoint or not traces:
         traces = base if base.endswith(_PATH) else base + _PATH
     return SpanDestination(traces, settings.otel_content)
-
-
-def foreign_protocol(environ: Mapping[str, str]) -> str:
-    """The OTLP protocol that the environment asks for where it is none of ours; empty otherwise."""
-    asked = next((value for name in _PROTOCOLS if (value := environ.get(name, "").strip())), _HTTP)
-    return "" if asked == _HTTP else asked

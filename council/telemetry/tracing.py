@@ -35,8 +35,19 @@ from council.events import Event, ModelRetry, RunEnd, RunReturn, RunStart, RunWa
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
 from council.redaction import Redactor
-from council.telemetry import conventions as names
 from council.tools.tool import Arguments, RunTool, Tool, ToolContext, ToolResult
+
+# OpenTelemetry's semantic conventions for GenAI, written out: a package that follows them would rename what dashboards look
+# for. What is Council's own begins with `council.`.
+_SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
+_OPERATION = "gen_ai.operation.name"
+_CONVERSATION_ID = "gen_ai.conversation.id"  # the run's id
+_AGENT_NAME = "gen_ai.agent.name"  # the agent's role
+_REQUEST_MODEL = "gen_ai.request.model"
+_INPUT_TOKENS = "gen_ai.usage.input_tokens"
+_ERROR_TYPE = "error.type"
+_ROUND = "council.round"
+_PROVIDERS = {"gemini": "gcp.gemini"}  # by our own name, where the conventions have another
 
 _WORKFLOW = "council"
 _MAX_TEXT_CHARS = 32_000  # of each message; collectors refuse spans of megabytes
@@ -75,7 +86,7 @@ class Tracing:
     """The spans of all runs of this process. Everything is called in the loop's thread."""
 
     def __init__(self, provider: TracerProvider, *, content: bool, redactor: Redactor) -> None:
-        self.tracer = provider.get_tracer("council", __version__, schema_url=names.SCHEMA_URL)
+        self.tracer = provider.get_tracer("council", __version__, schema_url=_SCHEMA_URL)
         self._content = content
         self._redactor = redactor
         self._runs: dict[str, _Run] = {}
@@ -86,13 +97,13 @@ class Tracing:
             token = _root_run.set(event.run_id)
             try:
                 span = self.tracer.start_span(
-                    f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
+                    f"invoke_workflow {_WORKFLOW}",
                     context=Context(),
                     attributes={
-                        names.OPERATION: names.INVOKE_WORKFLOW,
-                        names.WORKFLOW_NAME: _WORKFLOW,
-                        names.CONVERSATION_ID: event.run_id,
-                        names.ATTEMPT: event.attempt,
+                        _OPERATION: "invoke_workflow",
+                        "gen_ai.workflow.name": _WORKFLOW,
+                        _CONVERSATION_ID: event.run_id,
+                        "council.attempt": event.attempt,
                     },
                 )
             finally:
@@ -100,11 +111,11 @@ class Tracing:
             self._runs[event.run_id] = _Run(span)
         elif isinstance(event, ModelRetry):
             trace.get_current_span().add_event(
-                names.RETRY,
+                "council.retry",
                 {
-                    names.ERROR_TYPE: event.error_kind,
-                    names.RETRY_ATTEMPT: event.attempt,
-                    names.RETRY_WAIT_S: float(event.wait_s),
+                    _ERROR_TYPE: event.error_kind,
+                    "council.retry.attempt": event.attempt,
+                    "council.retry.wait_s": float(event.wait_s),
                 },
             )
         elif (run := self._runs.get(event.run_id)) is None:
@@ -132,22 +143,22 @@ class Tracing:
         if run is None:
             return
         self._end_agents(run, only_done=False)
-        run.span.set_attribute(names.STATUS, status)
+        run.span.set_attribute("council.status", status)
         if calls is not None:
-            run.span.set_attribute(names.CALLS, calls)
+            run.span.set_attribute("council.calls", calls)
         if status == "failed":
             _fail(run.span, error or "failed")
         run.span.end()
 
     def _agent_span(self, run: _Run, run_id: str, role: str, round_no: int) -> Span:
         return self.tracer.start_span(
-            f"{names.INVOKE_AGENT} {role}",
+            f"invoke_agent {role}",
             context=trace.set_span_in_context(run.span, Context()),
             attributes={
-                names.OPERATION: names.INVOKE_AGENT,
-                names.AGENT_NAME: role,
-                names.CONVERSATION_ID: run_id,
-                names.ROUND: round_no,
+                _OPERATION: "invoke_agent",
+                _AGENT_NAME: role,
+                _CONVERSATION_ID: run_id,
+                _ROUND: round_no,
             },
         )
 
@@ -176,13 +187,13 @@ class Tracing:
             of_run = self._runs.get(context.run_id)
             agent = of_run.agents.get((context.role, context.round)) if of_run is not None else None
             span = self.tracer.start_span(
-                f"{names.EXECUTE_TOOL} {tool.name}",
+                f"execute_tool {tool.name}",
                 context=_under(agent.span if agent else of_run.span if of_run else None),
                 attributes={
-                    names.OPERATION: names.EXECUTE_TOOL,
-                    names.TOOL_NAME: tool.name,
-                    names.TOOL_TYPE: names.DATASTORE,
-                    names.CONVERSATION_ID: context.run_id,
+                    _OPERATION: "execute_tool",
+                    "gen_ai.tool.name": tool.name,
+                    "gen_ai.tool.type": "datastore",
+                    _CONVERSATION_ID: context.run_id,
                 },
             )
             try:
@@ -192,8 +203,8 @@ class Tracing:
                         _fail(span, result.error_code)
                     if self._content:
                         asked = self._redactor.in_texts(arguments.model_dump(mode="json"))
-                        span.set_attribute(names.TOOL_ARGUMENTS, json.dumps(asked))
-                        span.set_attribute(names.TOOL_RESULT, self._text(result.text))
+                        span.set_attribute("gen_ai.tool.call.arguments", json.dumps(asked))
+                        span.set_attribute("gen_ai.tool.call.result", self._text(result.text))
                     return result
             finally:
                 if agent is not None:
@@ -202,15 +213,15 @@ class Tracing:
         return replace(tool, run=run)
 
     def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: RequestOptions) -> Span:
-        attributes = _asked_of(names.CHAT, model, run_id) | {
-            names.REQUEST_MAX_TOKENS: asked.get("max_output_tokens"),
-            names.REQUEST_TEMPERATURE: asked.get("temperature"),
-            names.AGENT_NAME: info.role or None,
-            names.ROUND: info.round,
-            names.PURPOSE: info.purpose,
+        attributes = _asked_of("chat", model, run_id) | {
+            "gen_ai.request.max_tokens": asked.get("max_output_tokens"),
+            "gen_ai.request.temperature": asked.get("temperature"),
+            _AGENT_NAME: info.role or None,
+            _ROUND: info.round,
+            "council.purpose": info.purpose,
         }
         return self.tracer.start_span(
-            f"{names.CHAT} {attributes[names.REQUEST_MODEL]}",
+            f"chat {attributes[_REQUEST_MODEL]}",
             context=_under(self._speaker(run_id, info)),
             kind=SpanKind.CLIENT,
             attributes={key: value for key, value in attributes.items() if value is not None},
@@ -230,24 +241,24 @@ class Tracing:
 
     def tell_reply(self, span: Span, system: str, messages: Sequence[Message], reply: Reply) -> None:
         """Adds what came back, and what was said, where the steward switched that on."""
-        span.set_attribute(names.RESPONSE_MODEL, reply.model.partition(":")[2] or reply.model)
-        span.set_attribute(names.FINISH_REASONS, (reply.finish,))
+        span.set_attribute("gen_ai.response.model", reply.model.partition(":")[2] or reply.model)
+        span.set_attribute("gen_ai.response.finish_reasons", (reply.finish,))
         if reply.usage is not None:
-            span.set_attribute(names.INPUT_TOKENS, reply.usage.input_tokens)
-            span.set_attribute(names.OUTPUT_TOKENS, reply.usage.output_tokens)
+            span.set_attribute(_INPUT_TOKENS, reply.usage.input_tokens)
+            span.set_attribute("gen_ai.usage.output_tokens", reply.usage.output_tokens)  # with reasoning
             if reply.usage.cached_tokens:
-                span.set_attribute(names.CACHED_TOKENS, reply.usage.cached_tokens)
+                span.set_attribute("gen_ai.usage.cache_read.input_tokens", reply.usage.cached_tokens)
             if reply.usage.thought_tokens:
-                span.set_attribute(names.REASONING_TOKENS, reply.usage.thought_tokens)
+                span.set_attribute("gen_ai.usage.reasoning.output_tokens", reply.usage.thought_tokens)
         if not self._content:
             return
         asked = [
             {"role": "assistant" if m.role == "model" else m.role, "parts": [self._part(m.text)]} for m in messages
         ]
         answer = {"role": "assistant", "parts": [self._part(reply.text)], "finish_reason": reply.finish}
-        span.set_attribute(names.SYSTEM_INSTRUCTIONS, json.dumps([self._part(system)], ensure_ascii=False))
-        span.set_attribute(names.INPUT_MESSAGES, json.dumps(asked, ensure_ascii=False))
-        span.set_attribute(names.OUTPUT_MESSAGES, json.dumps([answer], ensure_ascii=False))
+        span.set_attribute("gen_ai.system_instructions", json.dumps([self._part(system)], ensure_ascii=False))
+        span.set_attribute("gen_ai.input.messages", json.dumps(asked, ensure_ascii=False))
+        span.set_attribute("gen_ai.output.messages", json.dumps([answer], ensure_ascii=False))
 
     def end_closing(self, run_id: str, error: str) -> None:
         """A closing call is over: the turn that it opened ends now, unless it is repaired."""
@@ -295,15 +306,15 @@ class _TracedEmbedder(EmbedderAround):
         self._tracing = tracing
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        asked = _asked_of(names.EMBEDDINGS, self.name, self._run_id)
+        asked = _asked_of("embeddings", self.name, self._run_id)
         if self.dimensions is not None:
-            asked[names.EMBEDDINGS_DIMENSIONS] = self.dimensions
-        name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
+            asked["gen_ai.embeddings.dimension.count"] = self.dimensions
+        name = f"embeddings {asked[_REQUEST_MODEL]}"
         span = self._tracing.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)  # below the running tool's
         with _watched(span):
             embedded = await self._inner.embed(texts, purpose=purpose)
             if embedded.usage is not None:
-                span.set_attribute(names.INPUT_TOKENS, embedded.usage.input_tokens)
+                span.set_attribute(_INPUT_TOKENS, embedded.usage.input_tokens)
             return embedded
 
 
@@ -336,13 +347,13 @@ def _under(span: Span | None) -> Context:
 def _asked_of(operation: str, model: str, run_id: str) -> dict[str, Any]:
     provider, _, model_id = model.partition(":")
     return {
-        names.OPERATION: operation,
-        names.PROVIDER: names.PROVIDERS.get(provider, provider),
-        names.REQUEST_MODEL: model_id or provider,
-        names.CONVERSATION_ID: run_id,
+        _OPERATION: operation,
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        _REQUEST_MODEL: model_id or provider,
+        _CONVERSATION_ID: run_id,
     }
 
 
 def _fail(span: Span, error: str) -> None:
-    span.set_attribute(names.ERROR_TYPE, error)
+    span.set_attribute(_ERROR_TYPE, error)
     span.set_status(Status(StatusCode.ERROR))

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from council.deadline import within
-from council.errors import ConfigError, InputUnreadable, PathRefused, TookTooLong, ToolRefused
+from council.errors import InputUnreadable, PathRefused, TookTooLong, ToolRefused
 from council.llm.base import ToolCall, ToolSpec
 from council.proposals import nearest
 from council.tools.tokens import MAX_ACTION_CHARS, MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
@@ -31,32 +31,13 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 
 
 class ToolRegistry:
-    """The tools of this installation. Raises ConfigError for a duplicate name, a spelling that is no request which the tool
-    understands, and functions that do not fit its effect."""
+    """The tools of this installation."""
 
     def __init__(self, tools: Iterable[Tool], *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
-        by_name: dict[str, Tool] = {}  # in capitals: agents mix up the case, and mean the tool
-        for tool in tools:
-            if tool.name.upper() in by_name:
-                raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
-            reads = tool.effect == "read"
-            changes = (tool.apply is not None) + (tool.send is not None)
-            if (tool.run is not None, changes, tool.preview is not None) != (reads, int(not reads), not reads):
-                message = f"Tool {tool.name} has the effect {tool.effect} and not the functions for it alone."
-                fix = "Give a read tool `run`, a write or danger tool `preview` and one of `apply` and `send`."
-                raise ConfigError(message, fix=fix, tool=tool.name)
-            for spelling in tool.spellings:
-                requests = parse(spelling)
-                if [(r.action, r.honoured) for r in requests] != [(tool.name, True)] or isinstance(
-                    parsed(tool, requests[0].argument), str
-                ):
-                    message = f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}"
-                    fix = 'Write it as [ORCHESTRATOR_REQUEST: NAME(argument)], or NAME({"name": value}) with several.'
-                    raise ConfigError(message, fix=fix, tool=tool.name)
-            by_name[tool.name.upper()] = tool
-        self._tools: Mapping[str, Tool] = by_name
-        self.names = tuple(tool.name for tool in by_name.values())
+        # In capitals: agents mix up the case, and mean the tool.
+        self._tools: Mapping[str, Tool] = {tool.name.upper(): tool for tool in tools}
+        self.names = tuple(tool.name for tool in self._tools.values())
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from council.ids import Principal
 from council.llm.base import Source
-from council.llm.embeddings import Embedder, EmbeddingCall, Nearness, Recall
+from council.llm.embeddings import Embedder, EmbeddingCall
 from council.tools.preview import Inverse, Preview
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ Effect = Literal["read", "write", "danger"]
 class ToolContext(msgspec.Struct, frozen=True):
     """The circumstances in which a tool runs. `memory`, `documents`: the agent may read what it remembers, and the files of the
     home. `rehearses`: no language model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own,
-    which its budget pays for. `recall` tells what a recorded run's embedding model said. `asker` is the id of the principal
-    for whom the run works. `is_input`: a person named it in the command, and can correct that."""
+    which its budget pays for. `asker` is the id of the principal for whom the run works. `is_input`: a person named it in
+    the command, and can correct that."""
 
     role: str = ""
     run_id: str = ""
@@ -36,14 +36,13 @@ class ToolContext(msgspec.Struct, frozen=True):
     documents: bool = True
     rehearses: bool = False
     embedder: Embedder | None = None
-    recall: Recall | None = None
     asker: str = ""
     is_input: bool = False
 
 
 class ToolResult(msgspec.Struct, frozen=True):
     """The answer of a tool. With `ok` false, `error_code` is a machine word, `error` one line for the agent.
-    `embeddings` are the model calls that it made itself, `nearness` what they came to. `inverse` takes back what a write
+    `embeddings` are the model calls that it made itself. `inverse` takes back what a write
     tool changed; without one the change cannot be undone. `row_to_conceal`: what plans say of this row is guarded from now on.
     `part` is the part of an agent's context that the text belongs to: `documents` or `memory`."""
 
@@ -54,7 +53,6 @@ class ToolResult(msgspec.Struct, frozen=True):
     error_code: str = ""
     error: str = ""
     embeddings: tuple[EmbeddingCall, ...] = ()
-    nearness: Nearness | None = None
     inverse: Inverse | None = None
     row_to_conceal: str = ""
     part: str = "documents"

@@ -12,7 +12,7 @@ from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
 from council.llm.base import Model, ToolSpec
-from council.llm.embeddings import Embedder, Recall
+from council.llm.embeddings import Embedder
 from council.tools.registry import ToolRegistry
 
 
@@ -40,7 +40,7 @@ class RequestLimits:
 class Equipment:
     """`window_chars`: how many characters the smallest context of the models holds; 0: without end. `streams`: text is
     shown as it arrives. `rehearses`: no language model is among them. `functions` are the tools that a model gets as
-    functions. `recall` is what a recorded run searched with."""
+    functions."""
 
     model_of: Callable[[Speaker], Model]
     tools: ToolRegistry
@@ -51,7 +51,6 @@ class Equipment:
     rehearses: bool = False
     functions: Callable[[tuple[str, ...]], tuple[ToolSpec, ...]] = lambda allowed: ()
     embedder: Embedder | None = None
-    recall: Recall | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ class RunModels:
 
     of: Callable[[tuple[str, ...]], Model]
     embedder: Embedder | None = None
-    recall: Recall | None = None
 
 
 class Models(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from council.llm.base import Source
-from council.llm.embeddings import EmbeddingCall, Nearness
+from council.llm.embeddings import EmbeddingCall
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.account import RequestEntry
@@ -19,8 +19,8 @@ _EXCERPT_CHARS = 300  # beside a citation: enough to see whether it says what is
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a request (or a named input), or the reason it was refused. `id` (`E1`, `E2`, …) is empty for a
     refusal and for a repeated request, which names the earlier id in `repeats`. Lines are pages where the path is that
-    of a PDF. `part` is that of the tool's result. `embeddings` are the model calls that finding it took, `nearness` what
-    they came to. A text that `guard` blocks is a refusal, and not kept."""
+    of a PDF. `part` is that of the tool's result. `embeddings` are the model calls that finding it took. A text
+    that `guard` blocks is a refusal, and not kept."""
 
     asked_by: str
     round: int
@@ -38,7 +38,6 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     error_code: str = ""
     error: str = ""
     embeddings: tuple[EmbeddingCall, ...] = ()
-    nearness: Nearness | None = None
     guard: Verdict = ALLOWED
     part: str = "documents"
 

@@ -139,7 +139,6 @@ class Requests:
             documents="documents" not in without,
             rehearses=self.equipment.rehearses,
             embedder=self.equipment.embedder,
-            recall=self.equipment.recall,
             asker=self.run.header.command.get("user") or STEWARD.id,
             is_input=role == STEWARD_INPUT,
         )
@@ -158,7 +157,6 @@ class Requests:
             argument=inert(plain_line(request.argument, _ARGUMENT_CHARS)),
             title=inert(result.title),
             embeddings=result.embeddings,
-            nearness=result.nearness,
             part=result.part,
         )
         if not result.ok:

@@ -62,7 +62,7 @@ class Judgement:
     @property
     def note(self) -> str:
         verdict = self.verdict
-        law = next((f", law {law.number}: {law.name}" for law in LAWS if law.number == verdict.law), "")
+        law = f", law {verdict.law}: {LAWS[verdict.law][0]}" if verdict.law in LAWS else ""
         posture = f", posture `{verdict.posture}`" if verdict.posture else ""
         done = {"block": "blocked", "warn": "warns"}[verdict.outcome] if not verdict.allows else "allows"
         return f"**Guardrail {done}** ({self.stage}, `{verdict.code}`{posture}{law}). {self.subject}: {verdict.reason}."

@@ -42,18 +42,18 @@ class Ground:
         """The problems of a reply that fits its schema."""
         needed = _NAMED.get(reply.outcome, "")
         if needed and not getattr(reply, needed):
-            yield ReplyProblem("schema", f"is empty, and the outcome `{reply.outcome}` needs it", needed)
+            yield ReplyProblem(f"is empty, and the outcome `{reply.outcome}` needs it", needed)
         if reply.outcome == "read" and not self.may_read:
-            yield ReplyProblem("schema", "nothing more can be read; reply with what there is", "outcome")
+            yield ReplyProblem("nothing more can be read; reply with what there is", "outcome")
         if self.must_ask and reply.outcome in ("draft", "confirm", "read"):
             told = "no project is known; ask which of the listed projects is meant, with the outcome `clarify`"
-            yield ReplyProblem("schema", told, "outcome")
+            yield ReplyProblem(told, "outcome")
         if reply.outcome == "confirm" and not self.drafts:
-            yield ReplyProblem("schema", "there is no open draft to agree to; draft the changes", "outcome")
+            yield ReplyProblem("there is no open draft to agree to; draft the changes", "outcome")
         for number, cited in enumerate(reply.citations):
             if not quotes(cited.label, self.pack.row_of(cited.ref)):
                 told = "cites words that do not stand in the row of that id; quote what was read"
-                yield ReplyProblem("schema", told, f"citations[{number}]")
+                yield ReplyProblem(told, f"citations[{number}]")
         if isinstance(reply, ConciergeReply):
             rows = [*self.pack.rows("listTasks"), *self.pack.rows("getTaskDetail")]
             tasks = {row["taskId"]: row for row in rows}
@@ -63,7 +63,7 @@ class Ground:
                     yield _unknown("taskId", risk.taskId, f"risks[{number}].taskId")
                 elif not self._holds(risk, row):
                     told = f"the task is not {risk.kind}, as its row says"
-                    yield ReplyProblem("schema", told, f"risks[{number}].kind")
+                    yield ReplyProblem(told, f"risks[{number}].kind")
             for number, wish in enumerate(reply.handoff):
                 if wish.projectId and wish.projectId not in self.pack.ids.get("projectId", ()):
                     yield _unknown("projectId", wish.projectId, f"handoff[{number}].projectId")
@@ -73,9 +73,9 @@ class Ground:
     def _draft(self, reply: DraftReply) -> Iterator[ReplyProblem]:
         changes = list(changes_of(reply))
         if not changes and not (isinstance(reply, NotesReply) and reply.blocked):
-            yield ReplyProblem("schema", "a draft needs at least one operation", "outcome")
+            yield ReplyProblem("a draft needs at least one operation", "outcome")
         if reply.revises and reply.revises not in self.drafts:
-            yield ReplyProblem("schema", "names no open draft of this conversation", "revises")
+            yield ReplyProblem("names no open draft of this conversation", "revises")
         for change in changes:
             for key, value in change.arguments.items():
                 kind = "userId" if key == "assignedToId" else key
@@ -83,7 +83,7 @@ class Ground:
                     continue
                 if key in _SCOPED and key in self.scope and value != self.scope[key]:
                     told = f"is another {_SCOPED[key]} than the one in scope, {self.scope[key]}; leave it out"
-                    yield ReplyProblem("schema", told, f"{change.path}.{key}")
+                    yield ReplyProblem(told, f"{change.path}.{key}")
                 elif key not in self.scope and value not in self.pack.ids.get(kind, ()):
                     whole_word = rf"(?<![\w.@-]){re.escape(value)}(?![\w@-])"
                     if kind == "userId" and re.search(whole_word, self.request) is not None:
@@ -91,7 +91,7 @@ class Ground:
                     yield _unknown(kind, value, f"{change.path}.{key}")
             if change.asked is not None and not quotes(change.asked, self.request):
                 told = "must quote the words of the request that ask for this; without them, leave the operation out"
-                yield ReplyProblem("schema", told, f"{change.path}.asked")
+                yield ReplyProblem(told, f"{change.path}.asked")
         there = {plain(row["title"]): row for row in self.pack.rows("listTasks", all_of_them=True)}
         for number, create in enumerate(getattr(reply, "creates", ())):
             if not isinstance(create, TaskCreate) or create.exception:
@@ -99,7 +99,7 @@ class Ground:
             known = there.setdefault(plain(create.title), {"taskId": f"creates[{number}]"})
             if known["taskId"] != f"creates[{number}]":
                 told = f"stands there already as {known['taskId']}: update that one, or say why in `exception`"
-                yield ReplyProblem("schema", told, f"creates[{number}].title")
+                yield ReplyProblem(told, f"creates[{number}].title")
 
     def _holds(self, risk: TaskRisk, row: Row) -> bool:
         if risk.kind == "overdue":
@@ -124,6 +124,4 @@ def quotes(words: str, text: str) -> bool:
 
 
 def _unknown(kind: str, value: object, path: str) -> ReplyProblem:
-    return ReplyProblem(
-        "schema", f"{str(value)[:60]!r} is no {kind} that was read; use the ids as they stand there", path
-    )
+    return ReplyProblem(f"{str(value)[:60]!r} is no {kind} that was read; use the ids as they stand there", path)

@@ -13,7 +13,7 @@ import pytest
 
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, ToolSpec, TurnInfo, request_hash
-from council.llm.cassette import FORMAT, CassetteCall, CassetteFailure, Header, encode, load
+from council.llm.cassette import FORMAT, CassetteCall, CassetteFailure, Header, RecordedRun, encode, load
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
 from council.llm.openai_compatible import OpenAICompatibleModel
@@ -130,7 +130,8 @@ async def replay(tmp_path: Path) -> AsyncIterator[Candidate]:
     systems = ("", "s", "You are STRATEGIST.", "You are COORDINATOR.")
     asked = [(system, ASK) for system in systems] + [("", HELD_ASK), ("", [Message("user", "What now?")])]
     requests = [request_hash("gemini:g", system, messages) for system, messages in asked]
-    head = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 0, 0)
+    run = RecordedRun("20260101-000000-aaaaaaaa", "5e" * 32, "0" * 64, 0, "succeeded")
+    head = Header(FORMAT, "0.1.0", 3, "gemini:g", (run,))
     replies = [CassetteCall("round/1/X", request, text="I would ship.", model="gemini:g") for request in requests]
     failures = [
         CassetteCall("round/1/X", request, failed=CassetteFailure("overload", "busy", "wait")) for request in requests

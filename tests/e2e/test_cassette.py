@@ -146,7 +146,8 @@ def test_it_holds_every_request_as_it_was_sent(taped: tuple[Path, list[RecordedR
     head, *calls = lines_of(home / TAPE)
     sent = sorted((request.system, *request.all_texts) for request in requests)
     assert sorted((call["system"], *(message["text"] for message in call["messages"])) for call in calls) == sent
-    assert (head["cassette"], head["model"], head["calls"], head["status"]) == (4, LIVE, len(calls), "degraded")
+    assert (head["cassette"], head["model"], head["calls"]) == (5, LIVE, len(calls))
+    assert [run["status"] for run in head["runs"]] == ["degraded"]
     assert [call["step"] for call in calls if "failed" in call] == ["round/2/AUDITOR"]
     turn = next(call for call in calls if call["step"] == "round/1/STRATEGIST")
     assert (turn["role"], turn["purpose"], turn["round"]) == ("STRATEGIST", "turn", 1)
@@ -330,7 +331,7 @@ def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
     ("damage", "line", "said"),
     [
         (lambda data: b"# A page\n", 1, "this is not a cassette"),
-        (lambda data: data.replace(b'"cassette":4', b'"cassette":5', 1), 1, "a later version of Council"),
+        (lambda data: data.replace(b'"cassette":5', b'"cassette":6', 1), 1, "this is not a cassette of this version"),
         (lambda data: data[:-20], 9, "the file was cut off"),
         (lambda data: b"\n".join(data.split(b"\n")[:4]) + b"\n", 4, "the file ends here, after 3 of"),
         (lambda data: data.replace(b'"step"', b'"stop"', 3), 2, "missing required field `step`"),
@@ -375,7 +376,7 @@ def test_several_runs_in_one_cassette_each_get_their_own_replies_and_their_own_s
     done = run_cli("cassette", *ids, "-o", "both.cassette.jsonl", cwd=home)
     assert "that 2 runs made to" in done.stdout
     head, *calls = lines_of(home / "both.cassette.jsonl")
-    assert (head["cassette"], [run["run_id"] for run in head["runs"]]) == (4, ids)
+    assert (head["cassette"], [run["run_id"] for run in head["runs"]]) == (5, ids)
     asked = len(fake.requests)
     assert len(calls) == asked
     shutil.copy(home / "both.cassette.jsonl", elsewhere)
@@ -428,7 +429,7 @@ def test_second_opinions_are_given_again_as_they_were(
     tape = recorded(home)
     asked = len(fake.requests)
     head, *held = lines_of(tape)
-    assert (head["cassette"], head["opinions"], head["calls"]) == (4, "gemini:gemini-2.5-flash-lite", asked)
+    assert (head["runs"][0]["opinions"], head["calls"]) == ("gemini:gemini-2.5-flash-lite", asked)
     assert len(held) == (calls or asked)
     assert "hunter2" not in tape.read_text()
     assert (
@@ -473,7 +474,7 @@ def test_of_several_runs_only_those_that_had_second_opinions_get_them(
     ids = [receipt["run_id"] for receipt in receipts(home)]
     assert run_cli("cassette", *ids, "-o", "both.cassette.jsonl", cwd=home).returncode == 0
     shutil.copy(home / "both.cassette.jsonl", elsewhere)
-    assert lines_of(elsewhere / "both.cassette.jsonl")[0]["cassette"] == 4
+    assert lines_of(elsewhere / "both.cassette.jsonl")[0]["cassette"] == 5
     model = ("--model", "cassette:both.cassette.jsonl")
     for name, (task, _) in tasks.items():
         again = run_once(elsewhere, environment(), *model, code=7, task=task, session=name)

@@ -92,7 +92,7 @@ def test_a_wait_of_centuries_is_none(home: Path, server: FakeOpenAI) -> None:
 @pytest.mark.parametrize(
     ("refusal", "code", "words"),
     [
-        (raw('{"error":[{"message":"Out of credits"}]}', status=402), "model_billing", "answered 402: Out of credits."),
+        (raw('{"error":[{"message":"Out of credits"}]}', status=402), "model_billing", "answered 402."),
         (raw("", status=402), "model_billing", "answered 402."),
         (error(402, "Insufficient credits", retry_after="soon"), "model_billing", "Insufficient credits"),
         (error(402, "Insufficient credits", retry_after=60), "model_billing", "Insufficient credits"),

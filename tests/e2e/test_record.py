@@ -208,7 +208,7 @@ def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
     fake.reply = closing(record(confidence="high"), record(confidence=0.5))
     page = decided(home, env)
     assert len(fake.requests) == 5
-    assert "`confidence`: expected a number" in fake.requests[-1].texts[-1]
+    assert "`confidence`: input should be" in fake.requests[-1].texts[-1]
     assert "0.50 of 1" in page
     assert "gave plain text" not in page
     [receipt] = receipts(home)
@@ -221,7 +221,7 @@ def test_of_a_record_that_stays_damaged_the_answer_is_shown_and_the_page_says_so
     fake.reply = closing(record(confidence="high"))
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 6
-    note = "could not be read, though the writer was asked twice to correct them: `confidence`: expected a number"
+    note = "could not be read, though the writer was asked twice to correct them: `confidence`: input should be"
     assert page.index("> **Degraded.**") < page.index(note) < page.index("## Decision")
     assert "## Decision\n\nUse SQLite, which needs no server.\n\n*Synthesis" in page
     assert "gave plain text" not in page
@@ -244,7 +244,7 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     page = decided(home, env, EXIT_DEGRADED, config={"max_rounds": 1, "budget": {"max_calls": 4}})
     assert len(fake.requests) == 4
     assert "\ncost: unknown\n" not in page
-    assert "Its claims and dissent could not be read: `confidence`: expected a number" in page
+    assert "Its claims and dissent could not be read: `confidence`: input should be" in page
     assert (
         "> Asking the writer to correct the form of the decision failed (budget): the command's budget of 4 calls"
         in page

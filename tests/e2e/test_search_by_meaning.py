@@ -204,66 +204,23 @@ def test_a_call_whose_vectors_cannot_be_kept_counts_and_the_answer_is_by_words(
 # ── on a cassette ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def replayed(hybrid: Path, folder: Path, settings: str = "", **keys: Any) -> tuple[Path, str, str]:
-    """The last run on its cassette, in a home that holds the same documents and nothing else; its page and what it said."""
-    copy = make_home(folder, settings=f'read_roots = ["docs/**"]\n{settings}')
-    shutil.copytree(hybrid / "docs", copy / "docs")
-    done = run_cli("cassette", "last", "-o", str(copy / "x.cassette.jsonl"), cwd=hybrid)
-    assert done.returncode == 0, done.stderr
-    drop_command(copy, command(**({"rounds": 1} | keys)))
-    done = run_cli("run", "--once", "--model", "cassette:x.cassette.jsonl", cwd=copy, env=environment())
-    return copy, (copy / "artifacts" / "out.md").read_text(), done.stderr
-
-
-def below(page: str) -> str:
-    """A page without its front matter and the name of its model."""
-    return page.split("---\n", 2)[2].replace("cassette:gemini:", "gemini:")
-
-
-def test_a_run_that_searched_by_meaning_is_the_same_on_its_cassette_without_the_embedding_model(
+def test_in_its_own_home_a_cassette_finds_by_the_vectors_that_are_kept_and_elsewhere_a_changed_prompt_is_missed(
     hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
 ) -> None:
     page = run_once(hybrid, fake, env)
     asked = (len(server.embeddings), len(fake.requests))
-    copy, again, said = replayed(hybrid, tmp_path / "copy")
+    tape = recorded(hybrid)
+    (hybrid / "artifacts" / "out.md").unlink()
+    drop_command(hybrid, command(rounds=1, session="b"))
+    done = run_cli("run", "--once", "--model", f"cassette:{tape.name}", cwd=hybrid, env=environment())
+    assert done.returncode == 0, done.stderr
+    again = (hybrid / "artifacts" / "out.md").read_text()
     assert "docs/fleet.md:" in below(again)
     assert below(again) == below(page)
     assert (len(server.embeddings), len(fake.requests)) == asked
-    assert "found only by words" not in again + said
-    first, second = receipts(hybrid)[-1], receipts(copy)[-1]
-    assert (second["calls"], second["tokens"]) == (first["calls"], first["tokens"])
-    assert second["cost_usd"] == 0
-    assert not (copy / ".council" / "cortex" / "files" / "vectors").exists()
-
-
-def test_a_budget_that_searches_shared_ends_at_the_same_call_on_the_cassette(
-    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
-) -> None:
-    config = {"max_rounds": 1, "budget": {"max_calls": 4}}
-    page = run_once(hybrid, fake, env, config=config)
-    _, again, _ = replayed(hybrid, tmp_path / "copy", config=config)
-    assert "The rounds ended early: the command's budget of 4 calls" in page
-    assert below(again) == below(page)
-
-
-def test_what_is_near_on_a_cassette_is_the_recorded_order_and_changed_words_of_a_passage_are_missed(
-    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
-) -> None:
-    run_once(hybrid, fake, env)
-    (hybrid / "docs" / "fleet.md").write_text("# Fleet\n\nEvery sedan and lorry belongs to the depot.\n")
-    _, page, said = replayed(hybrid, tmp_path / "copy")
+    page, said = replayed_elsewhere(hybrid, tape, tmp_path / "copy")
     assert "replay_miss" in page
-    assert "Every sedan and lorry" in said
-
-
-def test_a_search_that_went_by_words_because_the_server_failed_does_so_on_its_cassette_too(
-    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
-) -> None:
-    server.embed_reply = lambda request: fake_openai.error(503, "the model is loading")
-    page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
-    assert "found only by words, not by meaning: meanings:e-1 answered 503: the model is loading" in page
-    _, again, _ = replayed(hybrid, tmp_path / "copy")
-    assert below(again) == below(page)
+    assert "found only by words, not by meaning: this model asks no embedding model" in said
 
 
 def test_a_run_by_words_is_the_same_on_its_cassette_in_a_home_that_has_an_embedding_model(
@@ -273,9 +230,31 @@ def test_a_run_by_words_is_the_same_on_its_cassette_in_a_home_that_has_an_embedd
     toml.write_text(toml.read_text().replace('embedding_model = "meanings:e-1"\n', ""))
     page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
     own = f'embedding_model = "other:e-2"\n[providers.other]\nbase_url = "{server.url}"\n'
-    _, again, _ = replayed(hybrid, tmp_path / "copy", own)
+    again, _ = replayed_elsewhere(hybrid, recorded(hybrid), tmp_path / "copy", own)
     assert below(again) == below(page)
     assert server.embeddings == []
+
+
+def recorded(home: Path) -> Path:
+    """The cassette of the last run."""
+    done = run_cli("cassette", "last", "-o", "x.cassette.jsonl", cwd=home)
+    assert done.returncode == 0, done.stderr
+    return home / "x.cassette.jsonl"
+
+
+def replayed_elsewhere(hybrid: Path, tape: Path, folder: Path, settings: str = "") -> tuple[str, str]:
+    """The page of a cassette's run in a home that holds the same documents and nothing else, and what it said."""
+    copy = make_home(folder, settings=f'read_roots = ["docs/**"]\n{settings}')
+    shutil.copytree(hybrid / "docs", copy / "docs")
+    shutil.copy(tape, copy)
+    drop_command(copy, command(rounds=1))
+    done = run_cli("run", "--once", "--model", f"cassette:{tape.name}", cwd=copy, env=environment())
+    return (copy / "artifacts" / "out.md").read_text(), done.stderr
+
+
+def below(page: str) -> str:
+    """A page without its front matter and the name of its model."""
+    return page.split("---\n", 2)[2].replace("cassette:gemini:", "gemini:")
 
 
 # ── what is said when it fails ───────────────────────────────────────────────────────────────────────────────────────

@@ -3,48 +3,57 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
 from council.app.knowledge_tools import build_cortex, build_library, build_texts, build_tools
-from council.deliberation.system import DELIBERATION
 from council.desk.all_systems import house
-from council.errors import ConfigError
+from council.engine.control_commands import CONTROLS
 from council.knowledge.cortex.hybrid_search import Search
+from council.plans.commands import PLAN_TYPES
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.systems import LateHandler, System
+from council.systems import LateHandler
+from council.tools.registry import parsed
+from council.tools.tokens import parse
 from tests.harness import make_home, opened
 from tests.sample_system import SAMPLE
 
-NOTE, RING = SAMPLE.commands
 
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        (replace(SAMPLE, handlers=lambda core: {}), "'note' has no handler"),
-        (replace(SAMPLE, controls=lambda core: {}), "'ring' has no handler"),
-        (replace(DELIBERATION, name="again"), "two command types 'deliberate'"),
-        (replace(SAMPLE, commands=(replace(NOTE, names=frozenset({"abuot"})), RING)), "'abuot', which is not a key"),
-    ],
-)
-def test_a_system_that_does_not_fit_is_refused_before_anything_begins(tmp_path: Path, wrong: System, told: str) -> None:
-    home, settings = Home(make_home(tmp_path / "home")), Settings(model="offline")
-    with pytest.raises(ConfigError, match=told):
-        build_app(home, settings, ProviderKeys(), systems=(*house(), wrong))
-
-
-async def test_systems_that_fit_are_one_council(tmp_path: Path) -> None:
-    home, settings = Home(make_home(tmp_path / "home")), Settings(model="offline")
-    app = build_app(home, settings, ProviderKeys(), systems=(*house(), SAMPLE))
+async def test_every_command_has_a_name_of_its_own_keys_that_it_names_and_a_worker(tmp_path: Path) -> None:
+    systems = (*house(), SAMPLE)
+    own = [type_ for system in systems for type_ in system.commands]
+    assert len({type_.name for type_ in own}) == len(own)
+    assert not {type_.name for type_ in own} & {type_.name for type_ in (*CONTROLS, *PLAN_TYPES)}
+    for type_ in own:
+        assert type_.names <= {field.alias or name for name, field in type_.model.model_fields.items()}, type_.name
+    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), ProviderKeys(), systems=systems)
     assert app.handlers.keys() == {type_.name for type_ in app.commands if not type_.is_control}
-    assert "ring" in app.controls
+    assert app.controls.keys() >= {type_.name for type_ in own if type_.is_control}
+    await app.aclose()
+
+
+async def test_every_kind_of_plan_and_every_tool_has_a_name_of_its_own_and_a_tool_what_its_effect_needs(
+    tmp_path: Path,
+) -> None:
+    systems = (*house(), SAMPLE)
+    kinds = [kind.name for system in systems for kind in system.plan_kinds]
+    assert len(set(kinds)) == len(kinds)
+    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), ProviderKeys(), systems=systems)
+    tools = [tool for system in systems for tool in system.tools(app)]
+    assert len(app.tools.names) == len(tools) + len(DEFAULT_TOOLS)
+    for tool in app.tools:
+        changes = [tool.apply is not None, tool.send is not None].count(True)
+        reads = tool.effect == "read"
+        assert (tool.run is not None, tool.preview is not None, changes) == (reads, not reads, int(not reads)), (
+            tool.name
+        )
+        for spelling in tool.spellings:
+            [request] = parse(spelling)
+            assert (request.action, request.honoured) == (tool.name, True)
+            assert isinstance(parsed(tool, request.argument), tool.arguments), spelling
     await app.aclose()
 
 

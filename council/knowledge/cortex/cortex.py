@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -13,7 +13,7 @@ from council.knowledge.cortex.chunks import Reads
 from council.knowledge.cortex.index import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Selection
 from council.knowledge.cortex.tantivy_index import IndexBroken
-from council.knowledge.cortex.vectors import Meaning, MissingVectors, Place, VectorKey
+from council.knowledge.cortex.vectors import Meaning, MissingVectors, VectorKey
 from council.knowledge.file_texts import FileTexts
 from council.safety.untrusted import clean
 from council.storage.paths import PathRules
@@ -29,12 +29,11 @@ _ATTEMPTS = 3  # files that change while they are quoted are indexed again and a
 @dataclass(frozen=True)
 class CortexAnswer:
     """Passages, best first, and sentences on them. `upkeep`: those of the notes that tell of the index alone, and change no
-    passage. `nearest`: where the passages begin that meanings brought, best first."""
+    passage."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
     upkeep: tuple[str, ...] = ()
-    nearest: tuple[Place, ...] = ()
 
 
 class Cortex:
@@ -73,10 +72,10 @@ class Cortex:
         limit: int = DEFAULT_LIMIT,
         group: str = "",
         patience_s: float = 0.0,
-        meaning: Meaning | Sequence[Place] | None = None,
+        meaning: Meaning | None = None,
     ) -> CortexAnswer:
         """The passages that fit best, after the index followed every change on disk. They are found by their words. With
-        `meaning` they are found by their vectors, too, as far as they have one, or by the places that these once brought.
+        `meaning` they are found by their vectors, too, as far as they have one.
         `group` narrows memory to a `lane` or a `lane/role`, and either scope to what was not rehearsed
         (`of_language_models`). No text is special in `question`. What is too weak to help is left out, and said. Raises
         StorageFailed. While another process writes the index, waits `patience_s`, then answers from what is there and says
@@ -111,7 +110,7 @@ class Cortex:
         if stale:
             files = "1 file that is" if len(stale) == 1 else f"{len(stale)} files that are"
             notes.append(f"passages of {files} changing were left out")
-        return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
+        return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)))
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:
         """Texts to be embedded before a question can be asked by its meaning, after a refresh. Raises StorageFailed."""

@@ -2,8 +2,7 @@
 
 Passages without a vector are embedded first, in calls of bounded size, and each call's vectors are kept at once. The
 answer is by words alone, and says why, where the model fails, a budget forbids its calls, or vectors cannot be kept.
-Paying for calls and repeating them is the embedder's own affair. A recorded question is answered by the order in which
-the passages lay when it was asked.
+Paying for calls and repeating them is the embedder's own affair.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from council.budgets.budget import BudgetSpent
 from council.deadline import in_a_spare_thread
 from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Cortex, CortexAnswer, Scope
-from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, Place, VectorKey
-from council.llm.embeddings import Embedder, Nearness, cut_to
+from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, VectorKey
+from council.llm.embeddings import Embedder, cut_to
 from council.safety.untrusted import clean
 
 log = logging.getLogger(__name__)
@@ -41,19 +40,12 @@ class Search:
         group: str = "",
         patience_s: float = 0.0,
         embedder: Embedder | None = None,
-        recorded: Nearness | None = None,
-    ) -> tuple[CortexAnswer, Nearness | None]:
-        """Answers like `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded`
-        nothing else is. Beside the answer stands what the embedding model made of the question: None where it is asked by
-        words alone. Raises StorageFailed."""
-        asked, question = question, clean(question[:MAX_QUESTION_CHARS])
+    ) -> CortexAnswer:
+        """Answers like `Cortex.query`. Without an `embedder` only vectors that are kept are of use. Raises StorageFailed."""
+        question = clean(question[:MAX_QUESTION_CHARS])
         notes: tuple[str, ...] = ()
-        meaning: Meaning | Sequence[Place] | None = None
-        by_meaning = bool(self.model) and any(char.isalnum() for char in question)
-        if recorded is not None:
-            notes = recorded.notes
-            meaning = None if recorded.places is None else [Place(*place) for place in recorded.places]
-        elif by_meaning:
+        meaning: Meaning | None = None
+        if self.model and any(char.isalnum() for char in question):
             try:
                 meaning, notes = await self._meaning(question, scope, embedder, patience_s)
             except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged, StorageFailed) as error:
@@ -62,10 +54,7 @@ class Search:
         answer = await in_a_spare_thread(
             self.cortex.query, question, scope=scope, limit=limit, group=group, patience_s=patience_s, meaning=meaning
         )
-        nearness = recorded
-        if recorded is None and by_meaning:
-            nearness = Nearness(scope, asked, None if meaning is None else answer.nearest, notes)
-        return replace(answer, notes=(*answer.notes, *notes)), nearness
+        return replace(answer, notes=(*answer.notes, *notes))
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
         """Embeds what has no vector yet; how many passages. Raises as `Cortex.keep_vectors`, ModelError, BudgetSpent."""

@@ -82,12 +82,11 @@ class Status:
 @dataclass(frozen=True)
 class Findings:
     """`stale`: the paths of files that are not what was indexed. `weak`: how many passages share too little with the question
-    to be hits. `nearest`: the passages that meanings brought, best first."""
+    to be hits."""
 
     hits: list[Hit]
     stale: set[str]
     weak: int = 0
-    nearest: tuple[Place, ...] = ()
 
 
 @dataclass
@@ -288,11 +287,9 @@ class Shelf:
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def search(
-        self, question: str, limit: int, group: str = "", meaning: Meaning | Sequence[Place] | None = None
-    ) -> Findings:
-        """The best passages as the files are now, by their words. With `meaning` they are found by what they mean, too: by
-        a vector, or by the places that were nearest when it was asked before. Raises IndexBroken."""
+    def search(self, question: str, limit: int, group: str = "", meaning: Meaning | None = None) -> Findings:
+        """The best passages as the files are now, by their words. With `meaning` they are found by what they mean, too.
+        Raises IndexBroken."""
         self._load()
         if self._catalog is None:
             return Findings([], set())
@@ -326,7 +323,7 @@ class Shelf:
             return self._findings(ranked, quoting, is_weak, limit, score_digits=3)
         scores = fused([place for _, place in ranked], nearest)
         best = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-        return replace(self._findings(best, quoting, is_weak, limit, score_digits=5), nearest=tuple(nearest))
+        return self._findings(best, quoting, is_weak, limit, score_digits=5)
 
     def _findings(
         self,

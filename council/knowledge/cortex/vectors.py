@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from operator import mul
@@ -230,15 +230,9 @@ class PassageVectors:
         else:
             self._retain(files, questions=0)
 
-    def nearest(
-        self, meaning: Meaning | Sequence[Place], files: Mapping[str, Entry], group: str, limit: int
-    ) -> list[Place]:
-        """The passages nearest to a vector, best first. In place of a vector there may be the places that were nearest when
-        it was asked before. Of these count those at which a passage begins as the files are now."""
+    def nearest(self, meaning: Meaning, files: Mapping[str, Entry], group: str, limit: int) -> list[Place]:
+        """The passages nearest to a vector, best first."""
         keys, _ = self._keys_of(files)
-        if not isinstance(meaning, Meaning):
-            known_places = {Place(path, first) for path, places in keys.items() for first, _ in places}
-            return [place for place in meaning if place in known_places]
         known = self._vectors.of(meaning.model)
         found: list[tuple[float, str, int]] = []
         for path, places in keys.items():

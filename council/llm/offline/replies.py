@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from council.lines_and_pages import in_words, numbers, spelled
@@ -22,7 +21,6 @@ from council.llm.offline.sections import (
     totals,
     unread_section,
 )
-from council.llm.offline.text import Statement
 
 MAX_TURN_CHARS = 2_500  # a page
 MAX_REQUESTS = 4
@@ -31,7 +29,6 @@ _DRY = "This engine said in the round before all that it finds; another round ad
 
 MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
 _EXTRACT_PASSAGES = 5
-_OPENING = 3
 CANNOT = (
     "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
     "anything. It matches words and patterns in English and German. Set GEMINI_API_KEY and run again for a deliberation "
@@ -114,7 +111,6 @@ def extract_text(case: Case) -> str:
             disagreements(case, 6),
             totals(case, 4),
             quoted("Further passages on the task.", passages, _EXTRACT_PASSAGES),
-            ExtractSection("") if lead else _opening(case),
             open_section(case, 6),
             gap_section(case),
             unread_section(case),
@@ -122,20 +118,3 @@ def extract_text(case: Case) -> str:
         ],
         max_chars=MAX_EXTRACT_CHARS,
     )
-
-
-def _opening(case: Case) -> ExtractSection:
-    """The first sentence of each document, or of a single one the first three: enough to see that it is another matter."""
-    documents = defaultdict(list)
-    for statement in case.corpus.statements:
-        documents[statement.source].append(statement)
-    sentences = [_prose(said) or said for said in documents.values()]
-    if len(sentences) == 1:
-        return quoted("How the document begins.", sentences[0][:_OPENING], _OPENING)
-    return quoted("How the documents begin.", [said[0] for said in sentences], _OPENING)
-
-
-def _prose(statements: Sequence[Statement]) -> list[Statement]:
-    """Whole sentences, else lines of prose. A footnote says nothing of how a document begins."""
-    prose = [s for s in statements if s.kind == "prose" and not s.text.startswith("[^")]
-    return [s for s in prose if s.text.endswith((".", "!", "?"))] or prose

@@ -317,7 +317,7 @@ def test_a_citation_of_a_path_with_any_punctuation_is_a_link() -> None:
     assert f"Take alpha {link}." in render(page(transcript=odd), "artifacts/out.md")
 
 
-UNREAD = ClosingRecord(None, fault="`confidence`: expected a number of at most 1; it is the number 2")
+UNREAD = ClosingRecord(None, fault="`confidence`: input should be less than or equal to 1; it is 2")
 
 
 def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> None:
@@ -327,7 +327,7 @@ def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> 
     assert shown.answer == "Take alpha [E1: a.md:1], “alpha is last” [unverified] [E1]."
     [note] = [note for note in shown.notes if "could not be read" in note]
     assert note.startswith("Only the decision's answer is shown.")
-    assert "expected a number of at most 1" in note
+    assert "input should be less than or equal to 1" in note
     assert "plain text" not in shown.byline
 
 

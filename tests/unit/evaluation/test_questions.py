@@ -14,9 +14,9 @@ from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 
-CHOICE = Question("q", "Which?", ("B",), {"A": "Nightly", "B": "Once a week", "yes": "It is"})
-TEXT = Question("q", "Where?", ("rotterdam", "the hague"))
-NUMBER = Question("q", "How many?", ("1200",), match="number")
+CHOICE = Question(id="q", question="Which?", choices={"A": "Nightly", "B": "Once a week", "yes": "It is"}, answer="B")
+TEXT = Question(id="q", question="Where?", accept=["Rotterdam", "The Hague"])
+NUMBER = Question(id="q", question="How many?", accept=[1200], match="number")
 EXAMPLE = Path(questions.__file__).parents[1] / "resources"
 
 
@@ -67,22 +67,26 @@ def test_a_text_is_compared_without_case_and_spacing_an_exact_one_with() -> None
     assert TEXT.read(" The  Hague. ") == "the hague"
     assert TEXT.is_right("the hague")
     assert not TEXT.is_right("hague")
-    exact = Question("q", "Which?", ("aB",), match="exact")
+    exact = Question(id="q", question="Which?", accept=["aB"], match="exact")
     assert (exact.read(" `aB` "), exact.is_right("aB"), exact.is_right("ab")) == ("aB", True, False)
 
 
 def test_a_number_may_be_off_by_its_tolerance() -> None:
-    near = Question("q", "How much?", ("2.5",), match="number", tolerance=questions.Decimal("0.1"))
+    near = Question(id="q", question="How much?", accept=[2.5], match="number", tolerance=0.1)
     assert near.is_right(near.read("2.6"))
     assert not near.is_right(near.read("2.61"))
 
 
 def test_nothing_that_is_asked_names_the_right_answer_or_the_id() -> None:
-    question = Question("answer-is-beta", "Which?", ("B",), {"A": "one", "B": "two"}, why="two it is, for a reason")
-    assert "answer-is-beta" not in question.task
-    assert "reason" not in question.task.replace("Reasons", "")
-    assert question.task == Question("answer-is-beta", "Which?", ("A",), {"A": "one", "B": "two"}).task
-    assert question.asked != Question("answer-is-beta", "What?", ("B",), {"A": "one", "B": "two"}).asked
+    def asked(question: str = "Which?", answer: str = "B") -> Question:
+        choices = {"A": "one", "B": "two"}
+        why = "two it is, for a reason"
+        return Question(id="answer-is-beta", question=question, choices=choices, answer=answer, why=why)
+
+    assert "answer-is-beta" not in asked().task
+    assert "reason" not in asked().task.replace("Reasons", "")
+    assert asked().task == asked(answer="A").task
+    assert asked().asked != asked("What?").asked
 
 
 # ── folders ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,15 +121,15 @@ def test_yaml_and_json_lines_are_read_in_the_order_of_their_files(folder: Path, 
     )
     found = load_folder(folder, library)
     assert [each.id for each in found] == ["q0", "q1", "q2"]
-    assert (found[0].right, found[0].documents, found[0].split) == (("here", "7"), ("docs/a.md",), "dev")
+    assert (found[0].right, found[0].documents, found[0].split) == (("here", "7"), ["docs/a.md"], "dev")
 
 
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"answer": "C"}, "line 2, column 83: `answer` is 'C', which is none of the labels A, B"),
+        ({"answer": "C"}, "`answer` is 'C', which is none of the labels A, B"),
         ({"answer": None}, "`answer` is missing"),
-        ({"id": "two words"}, "`id` does not fit"),
+        ({"id": "two words"}, "`id` must"),
         ({"question": " "}, "`question` is blank"),
         ({"choices": {"A": "one"}}, "`choices` has 1 choices; 2 to 26 are allowed"),
         ({"choices": {"A": "b", "B": "c"}}, "cannot be told apart: 'b' names both A and B"),
@@ -137,12 +141,12 @@ def test_yaml_and_json_lines_are_read_in_the_order_of_their_files(folder: Path, 
         ({"match": "number"}, "`match` goes with `accept`"),
     ],
 )
-def test_a_mistake_is_told_with_its_file_line_and_field(
+def test_a_mistake_is_told_with_its_file_question_and_field(
     folder: Path, library: Library, changed: dict[str, object], told: str
 ) -> None:
     (folder / "questions.jsonl").write_text(json.dumps({**FINE, "id": "q0"}) + "\n" + json.dumps({**FINE, **changed}))
     message = refusal(folder, library)
-    assert message.startswith("questions.jsonl: line 2, ")
+    assert message.startswith("questions.jsonl: line 2 (")
     assert told in message
 
 
@@ -153,7 +157,7 @@ def test_a_mistake_is_told_with_its_file_line_and_field(
         ("- id: q1\n  question: Which?\n  question: What?\n", "line 3, column 3: `question` stands twice"),
         ("- id: q1\n  question: [\n", "line 3"),
         ("a: 1\n", "line 1: the file must be a list of questions"),
-        ("- 3\n", "line 1, column 3: a question is an object"),
+        ("- 3\n", "question 1: must be an object with keys, not the number 3"),
         ("- &a {id: q1}\n- *a\n", "an alias (*name) is not allowed"),
         (
             "- id: q1\n  question: How many?\n  accept: [three]\n  match: number\n",
@@ -161,10 +165,10 @@ def test_a_mistake_is_told_with_its_file_line_and_field(
         ),
         ("", "line 1, column 1: the file is empty"),
         ("[]\n", "has no question"),
-        ("\ufeff- id: q1\n  question: Which?\n", "line 1, column 3: has either"),
+        ("\ufeff- id: q1\n  question: Which?\n", "question 1 (q1): has either"),
     ],
 )
-def test_yaml_that_does_not_fit_is_told_with_its_line(folder: Path, library: Library, text: str, told: str) -> None:
+def test_yaml_that_does_not_fit_is_told_with_its_place(folder: Path, library: Library, text: str, told: str) -> None:
     (folder / "questions.yaml").write_text(text)
     assert told in refusal(folder, library)
 
@@ -173,7 +177,7 @@ def test_all_mistakes_are_told_at_once_and_an_id_may_not_come_twice(folder: Path
     (folder / "questions.jsonl").write_text(f"{json.dumps(FINE)}\n{json.dumps(FINE)}\n{{nonsense\n")
     message = refusal(folder, library)
     assert "2 problems" in message
-    assert "questions.jsonl: line 2, column 8: `id` is 'q1', which is also the id of another question" in message
+    assert "questions.jsonl: line 2 (q1): `id` is 'q1', which is also the id of another question" in message
     assert "questions.jsonl: line 3, column 2: not JSON" in message
 
 

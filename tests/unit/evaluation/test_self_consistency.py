@@ -52,7 +52,7 @@ def test_ballots_are_cast_until_another_would_not_bring_the_tokens_nearer(
 
 
 def test_members_flips_are_counted_from_their_first_position_to_their_last() -> None:
-    question = Question("q", "Which?", ("A",), {"A": "one", "B": "two", "C": "three"})
+    question = Question(id="q", question="Which?", choices={"A": "one", "B": "two", "C": "three"}, answer="A")
     held = [
         *(MemberAnswer(role, 1, answer, 0.5) for role, answer in zip("WXYZ", ("A", "B", "B", "C"), strict=True)),
         *(MemberAnswer(role, 2, answer, 0.5) for role, answer in zip("WXYZ", ("B", "A", "B", "B"), strict=True)),

@@ -15,7 +15,7 @@ from council.evaluation.self_consistency import Ballot
 from council.evaluation.statistics import figures, verdict
 from council.evaluation.summary import Report, as_json, as_markdown, as_text
 
-QUESTION = Question("q1", "Where?", ("here",))
+QUESTION = Question(id="q1", question="Where?", accept=["here"])
 
 
 def report(said: str = "here", **keys: Any) -> Report:

@@ -146,13 +146,11 @@ def search_in(home: Path) -> Search:
 async def test_texts_go_in_calls_of_bounded_size_and_a_call_that_fails_loses_none_of_those_before(home: Path) -> None:
     (home / ".council").mkdir()
     broken = Embedder(fails_at=2)
-    answer, nearness = await search_in(home).query("automobile", embedder=broken)
+    answer = await search_in(home).query("automobile", embedder=broken)
     assert answer.hits == ()
     assert "found only by words, not by meaning: it broke" in answer.notes[0]
-    assert nearness is not None
-    assert nearness.places is None
     whole = Embedder()
-    answer, _ = await search_in(home).query("automobile", embedder=whole)
+    answer = await search_in(home).query("automobile", embedder=whole)
     assert {hit.path for hit in answer.hits[:2]} == {"fleet.md", "long.md"}
     assert [purpose for purpose, _ in whole.calls] == ["passage", "question"]  # two of four were kept
     texts = [text for _, some in (*broken.calls[:1], *whole.calls) for text in some]
@@ -166,7 +164,7 @@ async def test_memory_is_searched_by_meaning_within_its_lane_and_role_alone(home
         page.parent.mkdir(parents=True)
         page.write_text(f"---\nrole: {role.upper()}\nlane: {lane}\n---\n\n## {role.upper()}\n\nA sedan for {lane}.\n")
     (home / ".council").mkdir()
-    answer, _ = await search_in(home).query("automobile", scope="memory", group="main/auditor", embedder=Embedder())
+    answer = await search_in(home).query("automobile", scope="memory", group="main/auditor", embedder=Embedder())
     assert {hit.path for hit in answer.hits} == {"session_states/archive/main/auditor/r1.md"}
     assert any("A sedan for main." in hit.quotation for hit in answer.hits)
 
@@ -174,8 +172,8 @@ async def test_memory_is_searched_by_meaning_within_its_lane_and_role_alone(home
 async def test_without_an_embedder_what_is_kept_answers_and_else_the_words_which_is_said(home: Path) -> None:
     (home / ".council").mkdir()
     search = search_in(home)
-    live, _ = await search.query("automobile", embedder=Embedder())
-    assert (await search.query("automobile"))[0] == live
-    other, _ = await search.query("walrus")
+    live = await search.query("automobile", embedder=Embedder())
+    assert await search.query("automobile") == live
+    other = await search.query("walrus")
     assert [hit.path for hit in other.hits] == ["zoo.md"]
     assert "found only by words, not by meaning" in other.notes[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from council.errors import ConfigError, ModelError, ReplayMiss
@@ -16,14 +15,15 @@ from council.llm.cassette import (
     CassetteFailure,
     CassetteMessage,
     Header,
+    RecordedRun,
     decode,
     encode,
     load,
 )
-from council.llm.embeddings import EmbeddingCall, RecordedSearch
 from council.llm.replay import ReplayModel, first_difference
 
-HEAD = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 9_000, 0)
+RUN = RecordedRun("20260101-000000-aaaaaaaa", "5e" * 32, "0" * 64, 9_000, "succeeded")
+HEAD = Header(FORMAT, "0.1.0", 3, "gemini:g", (RUN,))
 AUDITOR = TurnInfo("AUDITOR", "turn", 2)
 
 
@@ -128,7 +128,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(encode(HEAD, calls))
     cassette = load(tmp_path / "x")
     assert cassette.calls == calls
-    assert (cassette.header.calls, cassette.header.run_secret) == (3, HEAD.run_secret)
+    assert (cassette.header.calls, cassette.header.runs) == (3, HEAD.runs)
 
 
 def test_no_byte_can_be_changed_unseen() -> None:
@@ -143,27 +143,3 @@ def test_no_byte_can_be_changed_unseen() -> None:
 def test_a_folder_is_no_cassette(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a regular file"):
         load(tmp_path)
-
-
-def test_a_recorded_search_is_told_to_who_asked_then_and_else_to_anybody_who_asks_the_same() -> None:
-    def search(role: str, round_no: int, line: int) -> RecordedSearch:
-        calls = (EmbeddingCall("gemini:e", Usage(5)),)
-        return RecordedSearch("files", "why?", (("a.md", line),), role=role, round=round_no, calls=calls)
-
-    searches = (search("AUDITOR", 1, 1), search("AUDITOR", 2, 2), search("AUDITOR", 2, 3))
-    head = msgspec.structs.replace(HEAD, meanings="gemini:e", searches=searches)
-    model = ReplayModel(decode(encode(head, [call("one", "a")]), "x"))
-
-    def lines(role: str, round_no: int, times: int) -> list[int]:
-        found = [model.recall(role, round_no, "files", "why?") for _ in range(times)]
-        return [each.places[0][1] for each in found if each is not None and each.places is not None]
-
-    assert lines("AUDITOR", 2, 3) == [2, 3, 2]
-    assert lines("AUDITOR", 1, 1) == [1]
-    assert lines("STRATEGIST", 1, 1) == [1]
-    assert model.recall("AUDITOR", 2, "memory", "why?") is None
-    assert model.recall("AUDITOR", 2, "files", "why not?") is None
-    told = model.recall("AUDITOR", 1, "files", "why?")
-    assert told is not None
-    assert told.calls == (EmbeddingCall("cassette:gemini:e", Usage(5)),)
-    assert (model.header.meanings, model_of(call("one", "a")).header.meanings) == ("gemini:e", None)

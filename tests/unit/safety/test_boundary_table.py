@@ -114,7 +114,7 @@ def test_the_earlier_law_decides_where_two_speak() -> None:
 
 
 def test_the_laws_stand_in_their_order() -> None:
-    assert [law.number for law in LAWS] == [1, 2, 3]
+    assert list(LAWS) == [1, 2, 3]
     told = laws_text()
     assert told.index("DO NO HARM") < told.index("GENUINE INTERESTS") < told.index("HONESTY")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import Field
 
-from council.errors import ConfigError, PathRefused, StorageFailed, ToolRefused
+from council.errors import PathRefused, StorageFailed, ToolRefused
 from council.ids import STEWARD, Principal
 from council.llm.base import ToolCall
 from council.storage.tables import connection_over
@@ -132,17 +131,6 @@ def test_what_a_plan_calls_gets_the_validated_arguments_and_who_asks() -> None:
     assert result.title == "steward wrote a.md"
 
 
-@pytest.mark.parametrize("effect", ["read", "write", "danger"])
-def test_a_tool_whose_function_does_not_fit_its_effect_is_an_error(effect: Effect) -> None:
-    wrong = replace(tool(effect=effect), run=None, apply=None, preview=None)
-    sent = replace(tool(effect=effect), run=None, apply=applied, preview=previewed, send=Recorder())
-    both = replace(tool(effect=effect), run=Recorder(), apply=applied, preview=previewed)
-
-    for sample in (wrong, both, sent):
-        with pytest.raises(ConfigError, match=f"has the effect {effect}"):
-            ToolRegistry([sample])
-
-
 async def test_a_request_that_is_not_honoured_is_refused_with_its_reason() -> None:
     run = Recorder()
     quoted = parse("> [ORCHESTRATOR_REQUEST: READ_FILE(a)]")[0]
@@ -183,19 +171,6 @@ async def test_a_failure_of_the_machine_is_not_taken_for_an_answer() -> None:
 
     with pytest.raises(StorageFailed):
         await ToolRegistry([tool(run=run)]).call(request("READ_FILE(a)"), allowed=["READ_FILE"])
-
-
-def test_two_tools_of_one_name_are_an_error() -> None:
-    with pytest.raises(ConfigError, match="Two tools are named READ_FILE"):
-        ToolRegistry([tool(), tool()])
-
-
-@pytest.mark.parametrize(
-    "spelling", ["READ_FILE(a)", "[ORCHESTRATOR_REQUEST: LIST_FILES(a)]", "`[ORCHESTRATOR_REQUEST: X(a)]`"]
-)
-def test_a_spelling_that_would_not_be_honoured_is_an_error(spelling: str) -> None:
-    with pytest.raises(ConfigError, match="not a request for it"):
-        ToolRegistry([tool(spelling=spelling)])
 
 
 def test_the_prompt_shows_allowed_read_tools_with_their_exact_spelling_and_no_others() -> None:

@@ -21,7 +21,7 @@ class Vote(BaseModel):
 
 
 def only_yes_or_no(vote: Vote) -> Sequence[ReplyProblem]:
-    return [] if vote.vote in ("yes", "no") else [ReplyProblem("schema", "must be yes or no", "vote")]
+    return [] if vote.vote in ("yes", "no") else [ReplyProblem("must be yes or no", "vote")]
 
 
 def block(vote: object) -> str:

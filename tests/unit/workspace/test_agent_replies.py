@@ -207,7 +207,7 @@ def test_as_much_as_the_limit_is_accepted_and_one_more_is_refused_and_told(type_
         assert refused.value is None, path
         [problem] = refused.problems[:1]
         assert path.partition(".")[0] in problem.path
-        assert re.search(rf"at most {most}\b|text that matches", problem.message), path
+        assert re.search(rf"(at most|less than or equal to) {most}\b|should match pattern", problem.message), path
         assert problem.message in repair_prompt(refused.problems, type_)
 
 

@@ -368,7 +368,9 @@ async def test_too_much_is_told_to_the_model_which_then_sends_less(room: Staffro
 
     returned = await room.ask("ada", "task_planner", "Plan Herbs.", first(creates(31), creates(30)))
     assert len(room.plan(returned).operations) == 30
-    assert "`creates`: expected at most 30 entries; it is a list of 31 entries" in room.model.prompts[1].text
+    assert (
+        "`creates`: list should have at most 30 items after validation, not 31; it is [{" in room.model.prompts[1].text
+    )
 
 
 async def test_a_third_round_of_reading_is_refused(room: Staffroom) -> None:

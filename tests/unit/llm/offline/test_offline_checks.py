@@ -384,15 +384,17 @@ def named(text: str, *others: str, task: str = "") -> list[str]:
 
 def test_named_files_are_spelt_from_the_home_and_read_ones_left_out() -> None:
     text = (
-        "See `docs/costs.md`, [the plan](./plan.md), [notes](../notes/n.txt), b.csv and README.md.\n"
-        "Read before: docs/a.md, a.md, `docs/old.md`, [old](old.md).\n"
+        "See `docs/costs.md`, [the plan](./plan.md), [notes](../notes/n.txt) and b.csv.\n"
+        "Read before: docs/a.md, a.md, `docs/old.md`, [old](old.md), README.md and far.md.\n"
     )
-    assert named(text, "docs/old.md") == ["docs/plan.md", "notes/n.txt", "docs/costs.md", "docs/b.csv", "README.md"]
+    found = named(text, "docs/old.md", "README.md", "away/far.md")
+    assert found == ["docs/costs.md", "docs/plan.md", "notes/n.txt", "docs/b.csv"]
 
 
 def test_addresses_hidden_files_absolute_paths_and_paths_outside_the_home_are_no_named_files() -> None:
     text = (
-        "https://x.org/a/b.md `.env` `.git/config.toml` `/etc/pass.txt` [x](../../up.md) node.js v1.2 mail@x.py `a*.md`"
+        "https://x.org/a/b.md `.env` `.git/config.toml` `/etc/pass.txt` [x](../../up.md) [y](my%20plan.md) node.js v1.2 "
+        "mail@x.py `a*.md`"
     )
     assert named(text) == []
 
