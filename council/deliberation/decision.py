@@ -41,15 +41,14 @@ _QUOTE_MARKS = re.compile('["“”„«»]')
 
 @dataclass(frozen=True)
 class Decision:
-    """`warnings` stand above the text. `untyped` says that there is no typed record, `how_read` what was done to read
-    the reply, `agrees_with` whose position it takes, by its writer's word."""
+    """`warnings` stand above the text. `untyped` says that there is no typed record, `agrees_with` whose position it
+    takes, by its writer's word."""
 
     answer: str
     sections: tuple[Section, ...] = ()
     findings: tuple[QuotationFinding, ...] = ()
     warnings: tuple[str, ...] = ()
     untyped: str = ""
-    how_read: str = ""
     tally: str = ""
     agrees_with: str = ""
 
@@ -112,7 +111,6 @@ def decide(
         tuple(look.findings),
         (*_warnings(settled, record, holders, how_shown), *look.warnings(files)),
         "" if record or (settled and settled.fault) else _UNTYPED,
-        _how_read(reply, settled),
         look.tally(),
         f"The writer says that it takes the position of {listed(meant)}." if meant else "",
     )
@@ -133,23 +131,6 @@ def _warnings(
         yield f"{len(strange)} {what} ascribed to somebody who is not a member of this council; marked `{NO_SUCH_MEMBER}`."
     if record and not all(holders.are_members(name) for name in record.agrees_with):
         yield "The decision claims the position of somebody who is not a member of this council."
-
-
-def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
-    if settled is None or settled.fault:
-        return ""
-    done = ["The writer's thoughts were removed."] if reply.thoughts else []
-    if settled.record is not None:
-        how = {
-            "none": "",
-            "fences": "The decision was read out of a code fence.",
-            "prose": "The prose around the decision was removed.",
-            "think": "",
-            "json_repair": "The JSON of the decision was repaired.",
-        }
-        asked = f"The writer was {asked_to_correct(len(settled.repairs), 'the form of the decision')}."
-        done.append(how.get(settled.repair, asked))
-    return " ".join(filter(None, done))
 
 
 class _LookUp:
