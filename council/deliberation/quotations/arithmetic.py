@@ -1,7 +1,7 @@
 """Calculation with cited figures: sums, differences, products, parts, shares, the time between two dates. Pure.
 
 Every operand has support, and each counts once, however often it is said. A number of things that the writer counted is
-multiplied and divides, but it is not added. A number that numbers a row is no operand.
+multiplied and divides, but it is not added.
 """
 
 from __future__ import annotations

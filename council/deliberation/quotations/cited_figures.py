@@ -81,9 +81,7 @@ class CitedLines:
         held: list[list[tuple[int, Figure]]] = [[] for _ in lines]
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
-            at = figure.start - starts[row], figure.end - starts[row]
-            if not (_counts_things(figure) and self.cells.is_item_number(self.numbers[row], *at)):
-                held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
+            held[row].append((self.cells.cell(self.numbers[row], figure.start - starts[row]), figure))
         places = self.passage.places
         tops = map(self.cells.top, self.numbers)
         return tuple(
@@ -162,7 +160,7 @@ class Sources:
             before: Figure | None = None
             for _, figure in row.figures:
                 count, price = (before, figure) if is_price(figure) else (figure, before)
-                if not (count and price and is_price(price) and _counts_things(count)):
+                if not (count and price and is_price(price) and _counts_things(count) and count.value > 1):
                     before = figure
                     continue
                 value = max(count.values) * max(price.values)
