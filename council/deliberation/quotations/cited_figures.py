@@ -20,7 +20,7 @@ from itertools import accumulate
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import OF, THING, Operands, follows, is_price, near
+from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
@@ -36,6 +36,7 @@ _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
+_THING = 4  # letters of a noun: in, of and per are shorter
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
 _TWICE = re.compile(
@@ -377,12 +378,12 @@ def _says(source: Figure, said: Figure) -> bool:
             for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
-        counts = said.text.isdigit() and len(said.noun) >= THING  # `20 cats` are no 20 December
+        counts = said.text.isdigit() and len(said.noun) >= _THING  # `20 cats` are no 20 December
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     bare = source if said.unit else said
-    if "%" in (said.unit, source.unit) and len(bare.noun) >= THING:  # `12 members` are no 12 %
+    if "%" in (said.unit, source.unit) and len(bare.noun) >= _THING:  # `12 members` are no 12 %
         return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
