@@ -43,12 +43,6 @@ _TWICE = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
-# A year in four digits, or that of a whole date: `12.5.26`, `12/5/26`, `12 May '26`.
-_YEAR = re.compile(
-    r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}(?![0-9])"
-    r"|(?<![0-9][./])[0-3]?[0-9](?:\.\s?[01]?[0-9]\.\s?|/[0-3]?[0-9]/)[0-9]{2}(?![./]?[0-9])"
-    r"|[0-3]?[0-9]\.?\s[^\W\d_]{3,9}\.?\s['’][0-9]{2}(?!\w))"
-)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
@@ -221,13 +215,6 @@ class CitedFigures:
     def _asked(self) -> FigureIndex:
         return FigureIndex(self._task)
 
-    @cached_property
-    def _years(self) -> set[int]:
-        """The years that anything names, and those beside them, for a date that names none; empty where nothing does."""
-        texts = (self._words, *(text for each in self._passages for text in (each.path, each.text)))
-        named = {int(match[0][-2:]) for text in texts for match in _YEAR.finditer(text)}
-        return {(year + beside) % 100 for year in named for beside in (-1, 0, 1)}
-
     def standings(
         self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace], sentence: str
     ) -> list[tuple[Figure, Standing]]:
@@ -265,9 +252,6 @@ class CitedFigures:
         beside: Sequence[tuple[Figure, Support]],
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        years = {year % 100 for year, _, _ in figure.dates if year}
-        if years and self._years and years.isdisjoint(self._years):
-            return None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
         counted = self._is_counted(figure, lines, here)
