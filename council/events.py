@@ -286,7 +286,7 @@ class TurnStart(Event, tag="turn_started", frozen=True, kw_only=True):
 
 
 class SpeechPiece(Event, tag="text", frozen=True, kw_only=True):
-    """A piece of what an agent is saying, for people who watch. None: all of it is taken back. Not redacted yet."""
+    """A piece of what an agent is saying, for people who watch. None: all of it is taken back."""
 
     role: str
     round: int = 0

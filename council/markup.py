@@ -230,53 +230,27 @@ _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|
 _MARKS = tuple(".!?…。！？")
 _CLOSERS = "\"'”’」』)]*_"  # behind the mark
 _SHORT_CHARS = 12  # what is shorter greets, or calls somebody
-# Small letters stand for any case: `Gem` and `gem`, but `Art` alone.
+# Small letters stand for any case: `Max` and `max`, but `Art` alone. What has no vowel need not stand here.
 _ABBREVIATIONS = """
-Abb abs Abschn Abt abzgl Akz al allg Anh Anl Anm anschl approx Apr Art Aufl Aug ausschl av Ave avr Bd Bde Bearb bes
-betr bez bezgl Bf Bhf Bl Blvd bsp bspw bzgl bzw ca capt cf chap Cie Co Corp Dec déc dept dergl desgl Dez dgl Di Dipl
-Dir Div Do Dr ebd éd Eds eigtl einschl entspr Esq Est etc ev evtl excl exkl ext fa Feb Febr févr ff fig figs fr Fri
-Frl Gbr geb Gebr gegr gem Gen ges gesch gez ggf ggfs ggü Hbf Hon hr Hrn Hrsg ibid Inc incl Ing Inh inkl insb insbes
-Jan janv jew Jg Jh Jr juil Jul jun Kap Kfm Kl Kto lfd lt Ltd Mär max mdl Messrs Mi min mind mio Mitgl mlle MM mme mn
-Mo Mon mr mrd Mrs Mrz ms mtl mwst Nachf Nachm no nos notw Nov nr nrn oct Okt Pers Pfd Pkt Pl plc Pos pp prof Prot Qu
-Ref Reg resp Rev Rs Sa Sat sec sect Sen Sep sept sog Sr st Stck Std Stdn stellv Stk str stv Tab tägl Tel Tfl tgl Thu
-Thurs tsd Tue Tues ugs Univ urspr usf usw vergl verh versch vgl viz vol vols vorauss vorm Vors vs Wed wg Whg Zl Ztr
-zus zusätzl zzgl zzt
-"""
-_BEGINNING = """
-Aber After All Alle Also Am An And Are As At Au Auch Auf Aus Aux Avec Because Before Bei Both But By Can Ce Ces Cet
-Cette Da Daher Damit Danach Dann Dans Das Dazu Dem Den Der Des Deshalb Did Die Dies Diese Dieser Dieses Does Dort Each
-Ein Eine Einem Einen Einer Elle Elles En Er Es Est Et Faut For From Für Has Have He Her Here Hier His How However If
-Ihr Ihre Il Ils Im In Is Ist It Its Kann Kein Keine Keiner Können La Le Les Leur Mais Mit Nach Nicht No Not Nous Nur
-Oder On Our Par Pour Quel Quelle Ses She Should Si Sie Since Sind So Soll Sollen Sollte Son That The Their There
-Therefore These They This Those Thus To Un Und Une Unser Unsere Von Vous Wann Warum Was We Welche Wenn Wer What When
-Which While Who Why Wie Will Wir With Wo Would You Your
+abb abs abzgl allg anh anl anm approx apr Art aufl aug ausschl ave betr bez bezgl ca capt chap Co Corp Dec dept Dez dipl
+ebd ed einschl esp est etc ev evtl excl exkl ext fa feb febr fig figs Fri geb gem Gen ges gez ibid Inc incl inkl insb Jan
+jul jun Kap max Messrs min mind mio Mo Mon mrd mwst no nos Nov oct okt Pers Pos prof prot Ref Reg resp Rev Sa Sat sec
+sect Sen Sep sept sog Std stk Tab tel tsd Tue univ usf usw vergl vol vols vorauss Wed zus zusätzl
 """
 _ABBREVIATED = frozenset(_ABBREVIATIONS.split())
-# `vgl`, `Whg`: no word, and no unit behind a number.
-_NO_VOWEL = re.compile(r"(?<![\w.])(?<![0-9][ \u00a0])[A-Z]?[b-df-hj-np-tvwz]{1,5}\Z")
-# Units behind a number, and months: before a capital they end the sentence, unless what they are of follows.
-_UNIT_OR_MONTH = re.compile(
-    r"[0-9][ \u00a0\u202f]?(?:(?i:mins?|secs?|std|stdn|hrs?|mio|mrd|tsd|mn|stc?k|pkt|pos|pers|pfd|ztr)|[hmglts])\Z"
-    r"|\b(?:Jan|Feb|Febr|Mär|Mrz|Apr|Jun|Jul|Aug|Sept?|O[kc]t|Nov|De[zc])\Z"
-)
-_MONEY = re.compile(r"(?:Euros?|EUR|US|USD|Dollars?|Franken|CHF|SFr|Fr|GBP|Pfund|Pounds?|Yen|JPY|Kronen)\b")
-_INITIAL = re.compile(r"(?<!\w)(?:[a-z]|(?P<capital>[A-ZÄÖÜ]))\Z")
-_LETTERED = re.compile(
-    r"\b(?i:option|plan|variante?|offer|angebot|group|gruppe|part|teil|appendix|anhang|choice|model|type|typ|class|klasse"
-    r"|vitamin|grade|level|team|case|fall|scenario|szenario|solution|lösung|proposal|vorschlag) [A-Z]\Z"
-)
-_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _BEFORE_CHARS = 16
-# Words that begin a sentence, also behind an abbreviation: `apples, etc. The`.
-_BEGINNERS = frozenset(_BEGINNING.split())
-_FIRST_WORD = re.compile(r"[^\W\d_]+(?![\w.-])")
-_DAY = re.compile(r"(?<![\w.,])[0-9]{1,2}\Z")
-_DAY_AND_MONTH = re.compile(r"(?<![\w.,])[0-9]{1,2}\.\s?[0-9]{1,2}\Z")
-# `4. Mai`, `4. 5.`: English has no full stop there.
-_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|1?[0-9]\.")
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}\b")
-# `im 3. Quartal`
-_ORDINAL = re.compile(r"\b(?:im|am|vom|zum|zur|beim|der|die|das|den|dem|des)\s[0-9]{1,3}\Z", re.IGNORECASE)
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_SHORTENED = re.compile(
+    r"(?<![\w°])(?<![0-9][ \u00a0])[^\W\d_]\Z"  # an initial, the last letter of `e.g.`; no unit behind a number
+    r"|(?<![\w.])(?<![0-9][ \u00a0])[A-Z]?[b-df-hj-np-tvwz]{1,5}\Z"  # without a vowel: `vgl`, `Whg`
+    r"|\b(?i:im|am|vom|zum|zur|beim|der|die|das|den|dem|des)\s[0-9]{1,3}\Z"  # an ordinal: `im 3. Quartal`
+)
+_LETTERED = re.compile(
+    r"\b(?i:option|plan|variante?|offer|angebot|proposal|vorschlag|part|teil|group|gruppe|team) [A-Z]\Z"
+)
+_DAY_OR_MONTH = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:\.\s?[0-9]{1,2})?\Z")
+# `4. Mai`, `4. 5.`, `4. 5. 2027`: English has no full stop there.
+_REST_OF_DATE = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|1?[0-9]\.|(?:19|20)[0-9]{2}\b")
 
 
 def sentence_ends(text: str) -> Iterator[int]:
@@ -294,27 +268,16 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def _goes_on(text: str, stop: re.Match[str]) -> bool:
-    """True for a full stop behind an abbreviation, an initial or a number of a date, where no word begins a sentence."""
-    at, following = stop.start(), stop.end()
-    start = max(0, at - _BEFORE_CHARS)
-    if _MONTH.match(text, following) and _DAY.search(text, start, at):
+    """True for a full stop behind an abbreviation, an initial, an ordinal, or a number in a date."""
+    end = stop.start()
+    start = max(0, end - _BEFORE_CHARS)
+    if _REST_OF_DATE.match(text, stop.end()) and _DAY_OR_MONTH.search(text, start, end):
         return True
-    if _YEAR.match(text, following) and _DAY_AND_MONTH.search(text, start, at):
-        return True
-    if _LETTERED.search(text, start, at):
+    if _LETTERED.search(text, start, end):
         return False
-    capital = text[following : following + 1].isupper() and not _MONEY.match(text, following)
-    if capital and _UNIT_OR_MONTH.search(text, start, at):
-        return False
-    initial = _INITIAL.search(text, start, at)
-    if initial is not None and not initial["capital"]:
-        return True
-    word = _LAST_WORD.search(text, start, at)
+    word = _LAST_WORD.search(text, start, end)
     shortened = word is not None and not _ABBREVIATED.isdisjoint((word[0], word[0].lower()))
-    if not (shortened or initial or _NO_VOWEL.search(text, start, at) or _ORDINAL.search(text, start, at)):
-        return False
-    begins = _FIRST_WORD.match(text, following)
-    return begins is None or begins[0] not in _BEGINNERS
+    return shortened or _SHORTENED.search(text, start, end) is not None
 
 
 def first_sentence(text: str) -> str:

@@ -101,6 +101,7 @@ class Core:
             ),
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
             window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
+            redact=self.redactor.redact,
             streams=settings.streaming == "on",
             rehearses=not run.is_closed
             and all(is_rehearsal(name) for speaker in speakers for name in self.spending.names(chain_of(speaker))),

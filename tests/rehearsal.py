@@ -95,6 +95,7 @@ def equipment(model: Model | None = None, texts: Mapping[str, str] | None = None
         "limits": RequestLimits(10, 40, 100_000),
         "seconds_to_midnight": lambda: 3_600.0,
         "window_chars": lambda: 0,
+        "redact": str,
     }
     return Equipment(**{**options, **keys})
 

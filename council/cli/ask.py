@@ -26,10 +26,8 @@ from council.errors import (
 )
 from council.events import Event, SpeechPiece
 from council.markup import without_front_matter
-from council.safety.untrusted import clean
 from council.settings.home import path_in_home
 from council.storage.files import FileLock
-from council.turns.streaming import Speech
 
 _User = Annotated[
     str, typer.Option("--user", help="The user on whose behalf you act. Default: the steward.", show_default=False)
@@ -128,19 +126,16 @@ class _Stream:
         self._shows = shows
         self._said = ""
         self._speaker = ""
-        self._speech: Speech | None = None
 
     def hear(self, event: Event) -> None:
         if not self._shows or not isinstance(event, SpeechPiece) or self._speaker not in ("", event.role):
             return
-        if event.text is None or self._speech is None:
-            self._speech = Speech(self._desk.keys.redactor)
         if event.text is None:
             self._print("\n(The reply broke off; it starts again.)\n")
             self._said = ""
             return
         self._speaker = event.role
-        self._print(self._speech.hear(clean(event.text)))
+        self._print(event.text)
 
     def watch(self, text: str) -> None:
         if self._shows and text.startswith(self._said):

@@ -101,7 +101,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
             f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
         ) from missing
     broadcast = Broadcast(app.events, new_run_id(app.clock.now()))
-    floor = Floor(app.events, app.redactor)
+    floor = Floor(app.events)
     application = build_application(desk, desk.settings, book_of(app), broadcast, floor)
     has_keys = any(not key.revoked for key in keys_of_people(app.store))
     return [HttpServer(desk.settings, application, broadcast, has_keys=has_keys)]

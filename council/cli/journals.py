@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 import time
 from dataclasses import asdict
@@ -90,7 +91,10 @@ def diff(
     elif found.kind == "question":
         typer.echo(f"The prompts cannot be shown: {why_not}")
     if found.first_answer or found.second_answer:
-        before, after = words_of(found.first_answer), words_of(found.second_answer)
+        answers = (found.first_answer, found.second_answer)
+        before, after = map(words_of, answers)
+        if before == after and found.kind == "answer":  # what differs is beside the words
+            before, after = (readable_json(json.loads(answer), indent=2) for answer in answers)
         if before == after:
             typer.echo("\nBoth got the same answer.")
         else:

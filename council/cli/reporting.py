@@ -21,7 +21,6 @@ from council.ids import escape_unseen
 from council.reports.explain_terminal import show as show_explanation
 from council.reports.explain_words import cost
 from council.reports.html_report import render_html
-from council.reports.stats import recent
 from council.reports.stats import stats as sum_up
 from council.reports.stats_terminal import show as show_sums
 from council.safety.untrusted import plain_line
@@ -133,9 +132,7 @@ def stats(
     as_json: _AsJson = False,
 ) -> None:
     cli, first = state(ctx), first_moment(since, datetime.now(UTC))
-    ledger = cli.desk().ledger
-    entries = ledger.since(first)
-    found = sum_up(entries, first, last_runs=recent(entries, ledger))
+    found = sum_up(cli.desk().ledger.since(first), first)
     if as_json:
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return

@@ -11,8 +11,7 @@ from council.events import Event, EventLines, SpeechPiece
 from council.ids import Clock, timestamp
 from council.logs import at_time
 from council.redaction import Redactor
-from council.safety.untrusted import clean, plain_line
-from council.turns.streaming import Speech
+from council.safety.untrusted import plain_line
 
 _MAX_SHOWN_CHARS = 300
 _SPEECH_COLUMNS = 100
@@ -57,7 +56,6 @@ class HumanLines(_Terminal):
         self._redactor = redactor
         self._shows_speech = stream.isatty()
         self._speaker: tuple[str, str] | None = None  # run and role of the open line
-        self._speech = Speech(redactor)
         self._column = 0
 
     def __call__(self, event: Event) -> None:
@@ -75,7 +73,7 @@ class HumanLines(_Terminal):
             self._show("  ~  The reply broke off; it starts again.")
             return
         self._speaker = speaker
-        for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", self._speech.hear(clean(piece))):
+        for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", piece):
             if word == "\n" or self._column + len(word.rstrip()) > _SPEECH_COLUMNS:
                 self._show("")
                 self._column = 0
@@ -87,7 +85,6 @@ class HumanLines(_Terminal):
         if self._column:
             self._show("")
         self._speaker, self._column = None, 0
-        self._speech = Speech(self._redactor)
 
 
 # Events that are always told in the same words; their texts come as one plain line each.

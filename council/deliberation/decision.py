@@ -17,7 +17,7 @@ from council.citations import (
     UNVERIFIED,
 )
 from council.deliberation.changed_sources import SourceNow, SourcesNow
-from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names, listed
+from council.deliberation.names import NO_SUCH_MEMBER, Names, listed
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, Dissent, answer_in, is_attempt, read
@@ -41,15 +41,14 @@ _QUOTE_MARKS = re.compile('["“”„«»]')
 
 @dataclass(frozen=True)
 class Decision:
-    """`warnings` stand above the text. `untyped` says that there is no typed record, `how_read` what was done to read
-    the reply, `agrees_with` whose position it takes, by its writer's word."""
+    """`warnings` stand above the text. `untyped` says that there is no typed record, `agrees_with` whose position it
+    takes, by its writer's word."""
 
     answer: str
     sections: tuple[Section, ...] = ()
     findings: tuple[QuotationFinding, ...] = ()
     warnings: tuple[str, ...] = ()
     untyped: str = ""
-    how_read: str = ""
     tally: str = ""
     agrees_with: str = ""
 
@@ -70,7 +69,7 @@ def decide(
     settled: ClosingRecord | None,
     transcript: Transcript,
     sources: SourcesNow | None,
-    holders: Holders,
+    roles: Sequence[str],
     names: Names,
     writer: str,
 ) -> Decision:
@@ -83,7 +82,8 @@ def decide(
     if record is not None:
         answer = look.at(record.answer)
         claims = [look.at(claim.text, claim.evidence) for claim in record.claims]
-        dissent = [look.at(f"{holders.shown(part.held_by)}: {part.view}", part.evidence) for part in record.dissent]
+        views = [f"{names.shown(part.held_by, roles)}: {part.view}" for part in record.dissent]
+        dissent = [look.at(view, part.evidence) for view, part in zip(views, record.dissent, strict=True)]
         dissent += [look.at(view) for view in passed_over(record, transcript, writer, names)]
         confidence = f"{record.confidence:.2f} of 1. This is the writer's own estimate, and it is not calibrated."
         sections += [
@@ -103,23 +103,26 @@ def decide(
             how_shown = "The decision is shown as it was written, and nothing in it was looked up."
             body = f"```json\n{raw}\n```"
         answer = look.at(alone or body)
-    roles = list(dict.fromkeys(turn.role for turn in transcript.turns()))
-    named = {role for name in record.agrees_with for role in names.roles_in(name, roles)} if record else set()
-    meant = [role for role in roles if role in named]
+    spoke = list(dict.fromkeys(turn.role for turn in transcript.turns()))
+    named = {role for name in record.agrees_with for role in names.roles_in(name, spoke)} if record else set()
+    meant = [role for role in spoke if role in named]
     return Decision(
         answer,
         (*sections, *look.sections()),
         tuple(look.findings),
-        (*_warnings(settled, record, holders, how_shown), *look.warnings(files)),
+        (*_warnings(settled, record, roles, names, how_shown), *look.warnings(files)),
         "" if record or (settled and settled.fault) else _UNTYPED,
-        _how_read(reply, settled),
         look.tally(),
         f"The writer says that it takes the position of {listed(meant)}." if meant else "",
     )
 
 
 def _warnings(
-    settled: ClosingRecord | None, record: DecisionRecord | None, holders: Holders, how_shown: str
+    settled: ClosingRecord | None,
+    record: DecisionRecord | None,
+    roles: Sequence[str],
+    names: Names,
+    how_shown: str,
 ) -> Iterator[str]:
     if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)
@@ -127,29 +130,12 @@ def _warnings(
         yield f"{how_shown} Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
         yield f"Asking the writer to correct the form of the decision failed ({failure.kind}): {failure.message}"
-    strange = [part for part in record.dissent if not holders.are_members(part.held_by)] if record else []
+    strange = [part for part in record.dissent if not names.roles_in(part.held_by, roles)] if record else []
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
         yield f"{len(strange)} {what} ascribed to somebody who is not a member of this council; marked `{NO_SUCH_MEMBER}`."
-    if record and not all(holders.are_members(name) for name in record.agrees_with):
+    if record and not all(names.roles_in(name, roles) for name in record.agrees_with):
         yield "The decision claims the position of somebody who is not a member of this council."
-
-
-def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
-    if settled is None or settled.fault:
-        return ""
-    done = ["The writer's thoughts were removed."] if reply.thoughts else []
-    if settled.record is not None:
-        how = {
-            "none": "",
-            "fences": "The decision was read out of a code fence.",
-            "prose": "The prose around the decision was removed.",
-            "think": "",
-            "json_repair": "The JSON of the decision was repaired.",
-        }
-        asked = f"The writer was {asked_to_correct(len(settled.repairs), 'the form of the decision')}."
-        done.append(how.get(settled.repair, asked))
-    return " ".join(filter(None, done))
 
 
 class _LookUp:

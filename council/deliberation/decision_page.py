@@ -115,7 +115,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         letters = " ".join(f"{state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
         silent = answered and all(turn.stance is None for turn in state.transcript.turns())
         unstated = "No agent stated its position, so none is listed." if silent else ""
-        parts = (byline, letters, decision.agrees_with, untyped, unstated, decision.how_read, decision.tally)
+        parts = (byline, letters, decision.agrees_with, untyped, unstated, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if state.finish is None:
         return "In progress", state.waits or "The council is deliberating; this page grows.", ""

@@ -15,7 +15,7 @@ from council.deliberation.commands import DeliberateConfig
 from council.deliberation.decision import look_up
 from council.deliberation.early_stopping import reason_to_end, still_open
 from council.deliberation.members import StartView
-from council.deliberation.names import Holders, Names
+from council.deliberation.names import Names
 from council.deliberation.prompts import (
     CONTEXT_SHARE,
     INSTRUCTION_CHARS,
@@ -316,7 +316,7 @@ class Deliberation:
         reply = closing.result
         record = ClosingRecord(None)  # an extract quotes, and decides nothing that could be typed
         if not is_extract(reply.model):
-            check = problems(look_up(self.transcript), Holders(self.roles, self.names))
+            check = problems(look_up(self.transcript), self.roles, self.names)
             record = await settle(reply, messages, check, ask)
             reply = msgspec.structs.replace(reply, failure=record.failure)
         self.transcript.closings[-1] = Closing(closing.step, chair.role, reply, record)

@@ -46,65 +46,30 @@ class Names:
             for at, part in enumerate(parts)
         )
 
-    def roles_in(self, text: str, roles: Sequence[str]) -> set[str]:
-        """The members that a text names, by role or letter ("the Auditor", "Members A and C"), in whatever case."""
-        named = {role for role in roles if re.search(rf"(?<!\w){_spelling(role)}(?!\w)", text, re.IGNORECASE)}
-        lists = re.findall(r"\bmembers?\s+((?:[a-z]\b(?:\s*,\s*|\s+and\s+|\s*&\s*)*)+)", text, re.IGNORECASE)
-        letters = set(re.findall(r"\b[a-z]\b", " ".join(lists), re.IGNORECASE))
-        return named | {
-            role for role, letter in self.letters.items() if letter.casefold() in map(str.casefold, letters)
-        }
+    def roles_in(self, text: str, roles: Sequence[str]) -> list[str]:
+        """Those of `roles` that a text names, by role or letter ("the Auditor", "Members A and C", "B"), in whatever
+        case. A letter alone counts in capitals only, and only where nothing but letters stands before it."""
+        lists = " ".join(found[1] or found[2] for found in _LETTERED.finditer(text))
+        letters = {letter.upper() for letter in re.findall(r"\b[a-z]\b", lists, re.IGNORECASE)}
+        return [
+            role
+            for role in roles
+            if self.letters.get(role) in letters or re.search(rf"(?<!\w){_spelling(role)}(?!\w)", text, re.IGNORECASE)
+        ]
+
+    def shown(self, held_by: str, roles: Sequence[str]) -> str:
+        """The members that a text names, by role. A text that names none stays, on one line, and is marked."""
+        named = self.roles_in(held_by, roles)
+        if not named:
+            return f"{' '.join(held_by.split())} {NO_SUCH_MEMBER}"
+        return ", ".join(f"{role} ({self.letters[role]})" if self.letters else role for role in named)
 
 
 NO_SUCH_MEMBER = "(no such member)"
-_MAX_NAMED = 12
-_REMARK = re.compile(r"\([^()]*\)")
-_FILLING = re.compile(
-    r"(?:\b(?:the|and|members?|agents?|both|alone|only|in|of|round|rounds|as|devil'?s|advocate|[0-9]+)\b|\W)+", re.I
+_AND = r"(?:\s*[,&/]\s*|\s+and\s+)*"
+_LETTERED = re.compile(
+    rf"(?i:\bmembers?\s+((?:[a-z]\b{_AND})+))|\A\s*((?:[A-Z]\b{_AND})+)(?=\s*(?:\(|\Z))",
 )
-_MORE = r"(?:\s*(?:,|&|/|\band\b)\s*(?:and\s+)?(?:[Mm]embers?\s+)?[{0}])*"
-
-
-class Holders:
-    """Finds the members of one council in a text: by role in any case or, where they go by letters, by letter."""
-
-    def __init__(self, roles: Sequence[str], names: Names) -> None:
-        self._roles = roles
-        self._names = names
-        spelled = "|".join(map(_spelling, sorted(roles, key=len, reverse=True)))
-        self._role = re.compile(rf"(?<!\w)(?:{spelled})(?!\w)", re.IGNORECASE) if roles else None
-        letters = "".join(names.letters.values())
-        either = letters + letters.lower()  # small ones only behind the word, for a lone `a` is an article
-        named = rf"[Mm]embers?\s+[{either}]{_MORE.format(either)}"
-        self._letters = re.compile(rf"(?<!\w)(?:{named}|[{letters}]{_MORE.format(letters)})(?!\w)") if letters else None
-
-    def shown(self, held_by: str) -> str:
-        """Members by role, on one line; marked where it names anybody else, or no member at all."""
-        known = {_spelled(role).casefold(): role for role in self._roles}
-        role_of = {letter: role for role, letter in self._names.letters.items()}
-
-        def roles(found: re.Match[str]) -> str:
-            letters = [letter.upper() for letter in re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", found[0])]
-            return ", ".join(f"{role_of[letter]} ({letter})" for letter in letters)
-
-        line = " ".join(held_by.split())
-        if self._role:
-            line = self._role.sub(lambda found: known[_spelled(found[0]).casefold()], line)
-        line = self._letters.sub(roles, line) if self._letters else line
-        return line if self.are_members(held_by) else f"{line} {NO_SUCH_MEMBER}"
-
-    def are_members(self, held_by: str) -> bool:
-        """True when a text names members, and beside them nobody."""
-        line = _REMARK.sub(" ", " ".join(held_by.split()))
-        left = self._role.sub("\0", line) if self._role else line
-        left = self._letters.sub("\0", left) if self._letters else left
-        return "\0" in left and not _FILLING.sub("", left.replace("\0", " "))
-
-    def listed(self) -> str:
-        shown = [self._names.of(role) for role in self._roles[:_MAX_NAMED]]
-        return ", ".join([*shown, "…"] if len(self._roles) > _MAX_NAMED else shown)
-
-
 _QUOTED = r"""“[^“”\n]*”|(?<![\w"])"(?=\S)[^"\n]*(?<=\S)"(?!\w)"""
 _QUOTED_WORDS = 3  # fewer are a name between marks
 

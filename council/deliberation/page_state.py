@@ -10,7 +10,7 @@ from functools import cached_property
 from council.budgets.prices import Price
 from council.deliberation.changed_sources import SourcesNow
 from council.deliberation.decision import Decision, decide
-from council.deliberation.names import Holders, Names
+from council.deliberation.names import Names
 from council.deliberation.stances_page import unread
 from council.deliberation.transcript import Transcript, calls_of
 from council.engine.records import RunHeader, RunStatus
@@ -84,10 +84,8 @@ class PageState:
         synthesis = self.transcript.synthesis
         if synthesis is None:
             return None
-        holders = Holders(self.roles, self.names)
-        return decide(
-            synthesis.result, synthesis.record, self.transcript, self.sources, holders, self.names, synthesis.role
-        )
+        reply, record = synthesis.result, synthesis.record
+        return decide(reply, record, self.transcript, self.sources, self.roles, self.names, synthesis.role)
 
 
 def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish) -> RunStatus:

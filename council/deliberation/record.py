@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from council.citations import places_in
-from council.deliberation.names import Holders
+from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Reading, Repair, ReplyProblem, parse
@@ -216,7 +216,7 @@ def _unchecked(reply: TurnResult) -> DecisionRecord | None:
     return parse(reply.text, DecisionRecord, complete=reply.finish == "stop").value
 
 
-def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
+def problems(look: Quotations, roles: Sequence[str], names: Names) -> Check[DecisionRecord]:
     """A check that refuses evidence and places that nobody was ever shown, and dissent of one who is no member."""
 
     def check(record: DecisionRecord) -> Iterator[ReplyProblem]:
@@ -237,10 +237,11 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
                     yield _unknown(named.id, look, where)
                 elif fault:
                     yield _nowhere(str(named)[1:-1], look, where)
-        names = [(f"agrees_with[{n}]", name) for n, name in enumerate(record.agrees_with)]
-        for where, name in (*names, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
-            if not holders.are_members(name):
-                message = f"names one who is no member of this council; the members are {holders.listed()}"
+        agreed = [(f"agrees_with[{n}]", name) for n, name in enumerate(record.agrees_with)]
+        for where, name in (*agreed, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
+            if not names.roles_in(name, roles):
+                members = ", ".join(map(names.of, roles))
+                message = f"names one who is no member of this council; the members are {members}"
                 yield ReplyProblem(message, where)
 
     return check

@@ -18,7 +18,6 @@ NOT_STATED = "position not stated"
 _WITH_PLACES = 3  # sources of one position that are told with their places: a cell is no list of files
 RANKS_NOTHING = "the offline engine ranks nothing"
 _DID_NOT_ANSWER = "did not answer"
-_MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thoughts left out", "json_repair": "spelling"}
 
 
 def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterator[Table]:
@@ -26,7 +25,7 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterat
     asked = [turn for turn in transcript.turns() if not turn.ballot]
     if any(turn.stance is not None or turn.fault for turn in asked):
         one_round = len({turn.round for turn in asked}) == 1
-        lines = tuple(_mendings(asked))
+        lines = tuple(_faults(asked))
         yield _positions(transcript, roles, lines, alone=one_round)
         if not one_round:
             before: dict[str, Stance] = {}
@@ -106,22 +105,8 @@ def of_each(group: Sequence[tuple[str, Standpoint]], of: Callable[[Standpoint], 
     return "; ".join(f"{', '.join(roles)}: {text}" for text, roles in by_text.items() if text)
 
 
-def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
-    """One line on all blocks that were mended, and one on each that was not, unless `unread` says so above the text."""
-    rounds: dict[tuple[str, str], list[str]] = {}  # by how and by whom
-    for turn in turns:
-        how = [_MENDED["think"]] if turn.result.thoughts else []
-        how += [_MENDED[turn.repair]] if turn.repair in _MENDED else []
-        if turn.repairs:
-            how = [asked_to_correct(len(turn.repairs))]
-        if how and (turn.stance is not None or turn.ranking):
-            rounds.setdefault((", ".join(how), turn.role), []).append(str(turn.round))
-    alike: dict[tuple[str, str], list[str]] = {}
-    for (means, role), numbers in rounds.items():
-        alike.setdefault((means, f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"), []).append(role)
-    mended = [f"{listed(roles)}, {when} ({means})" for (means, when), roles in alike.items()]
-    if mended:
-        yield f"Repaired before reading: {'; '.join(mended)}."
+def _faults(turns: Sequence[Turn]) -> Iterator[str]:
+    """One line on each block that could not be read, unless `unread` says so above the text."""
     for turn in turns:
         if turn.fault and turn.fault != RANKS_NOTHING and not _failed_repair(turn):
             after = f", though the agent was {asked_to_correct(len(turn.repairs))}" if turn.repairs else ""
@@ -167,7 +152,7 @@ def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> T
         lines.append(
             f"No ballot from {listed([turn.role for turn in ballots if turn.fault == RANKS_NOTHING])}: {RANKS_NOTHING}."
         )
-    lines += _mendings(ballots)
+    lines += _faults(ballots)
     columns = ("Answer of", "Points", "First on ballots")
     return Table("Ranking of the answers (Borda count)", columns, rows, tuple(lines))
 

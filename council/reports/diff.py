@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from council.engine.journal import ENDING, Journal, RecordedStep
 from council.ids import readable_json
 from council.llm.replay import prompt_text
-from council.markup import equal_at_start
 from council.reports.past_run import AskedCall
 from council.safety.untrusted import NONCE_CHARS
 
@@ -26,7 +25,6 @@ _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the
 # A second opinion's hash of what was asked is of the marks, too; that of the decision follows from what was said before.
 _ASKED = re.compile(rb'(?<="asked":")[0-9a-f]{64}(?=")')
 _NONCE = re.compile(rf"(?<=nonce=)[0-9a-f]{{{NONCE_CHARS}}}(?= path=)|(?<=<<END )[0-9a-f]{{{NONCE_CHARS}}}(?=>>)")
-_CONTEXT_CHARS = 80
 _NO_STEP = RecordedStep("", "", b"")  # where one run has ended
 Alike = Callable[[str], bool]  # whether both runs asked the same at this step, but for the marks
 
@@ -35,8 +33,7 @@ Alike = Callable[[str], bool]  # whether both runs asked the same at this step, 
 class Divergence:
     """The first difference. Of the `kind` `question` the same step was asked something else, of `answer` it was asked the same
     and answered differently. Of `order` another step stands there, of `longer` one run goes on where the other ends. `same`:
-    there is none. The answers are the recorded JSON, empty where there is none. Two different answers begin shortly before
-    they differ, and only what is in `field` is told (`members[0].memory`; empty: the whole)."""
+    there is none. The answers are the recorded JSON, empty where there is none."""
 
     kind: Kind
     same_steps: int
@@ -44,7 +41,6 @@ class Divergence:
     second_step: str = ""
     first_answer: str = ""
     second_answer: str = ""
-    field: str = ""
 
     @property
     def sentence(self) -> str:
@@ -53,8 +49,7 @@ class Divergence:
         return {
             "same": f"The runs do not differ: {equal}.",
             "question": f"They differ {where}: {self.first_step} was asked something else.",
-            "answer": f"They differ {where}: {self.first_step} was asked the same and answered differently"
-            f"{f', in {self.field}' if self.field else ''}.",
+            "answer": f"They differ {where}: {self.first_step} was asked the same and answered differently.",
             "order": f"They differ {where}: one continues with {self.first_step}, the other with {self.second_step}.",
             "longer": f"They differ {where}: only one continues, with {self.first_step or self.second_step}.",
         }[self.kind]
@@ -101,11 +96,9 @@ def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> 
             kind = "order"
         elif one.request != other.request and not alike(one.name):
             kind = "question"
-        field, answers = "", [step.answer.decode("utf-8", "replace") for step in (one, other)]
-        if kind == "answer":
-            field, *answers = _parted(json.loads(_said(one)), json.loads(_said(other)))
         if kind != "same":
-            return Divergence(kind, same, one.name, other.name, answers[0], answers[1], field)
+            answers = (step.answer.decode("utf-8", "replace") for step in (one, other))
+            return Divergence(kind, same, one.name, other.name, *answers)
         del left[one.name], right[one.name]
         same += 1
     return Divergence("same", same)
@@ -115,23 +108,8 @@ def _said(step: RecordedStep) -> bytes:
     return _ASKED.sub(b"", step.answer.replace(*_FROM_CASSETTE))
 
 
-def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in dict.fromkeys([*one, *other]):
-            if one.get(key) != other.get(key):
-                return _parted(one.get(key), other.get(key), f"{field}.{key}" if field else key)
-    if isinstance(one, list) and isinstance(other, list):
-        for at, (left, right) in enumerate(zip(one, other, strict=False)):
-            if left != right:
-                return _parted(left, right, f"{field}[{at}]")
-    left_text, right_text = (readable_json(value) for value in (one, other))
-    skipped = max(0, equal_at_start(left_text, right_text) - _CONTEXT_CHARS)
-    mark = "…" if skipped else ""
-    return field, mark + left_text[skipped:], mark + right_text[skipped:]
-
-
 def words_of(answer: str) -> str:
-    """A recorded answer as it is read: what was said, or why nothing was; other results as they are recorded."""
+    """A recorded answer as it is read: what was said, or why nothing was; other results as JSON."""
     try:
         result = json.loads(answer)
     except ValueError:
@@ -139,4 +117,4 @@ def words_of(answer: str) -> str:
     failure = result.get("failure") if isinstance(result, dict) else None
     if failure:
         return f"no answer ({failure.get('kind')}): {failure.get('message')}"
-    return str(result["text"]) if isinstance(result, dict) and result.get("text") else answer
+    return str(result["text"]) if isinstance(result, dict) and result.get("text") else readable_json(result, indent=2)

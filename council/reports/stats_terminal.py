@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-import msgspec
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from council.reports.explain_terminal import barred, faint, print_all, section, table_of
 from council.reports.explain_words import cost, duration, number, plain
-from council.reports.stats import OfDay, RunSums, Share, Stats
+from council.reports.stats import OfDay, RunSums, Stats
 
 _MAX_DAYS = 31
-_BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def show(stats: Stats, stream: TextIO, *, columns: int, coloured: bool, plots: bool = False) -> None:
@@ -54,21 +51,6 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
         )
     yield section("By model", [table])
     yield section("By day (UTC)", _days(stats.days, plots, columns))
-    last = stats.recent
-    if last.runs:  # a mark for each run where they are drawn
-        newest = f"last {len(last.runs)} runs" if len(last.runs) > 1 else "last run"
-        left, whose = ("is", "its journal is") if last.left_out == 1 else ("are", "their journals are")
-        left_out = f"{last.left_out} of the newest runs {left} left out: {whose} gone, damaged or very long"
-        notes = [faint(left_out)] if last.left_out else []
-        yield section(f"By agent, {newest}", [_shares("agent", last.agents, plots), *notes])
-        yield section(f"By answering model, {newest}", [_shares("model", last.models, plots)])
-    table = table_of("", "")
-    table.show_header = False
-    for name, counts in msgspec.structs.asdict(stats.most_used).items():
-        if counts:
-            shown = ", ".join(f"{plain(key, 60)} {count:,}" for key, count in counts.items())
-            table.add_row(Text(name.replace("_", " "), "dim"), Text(shown))
-    yield section("Most used", [table])
 
 
 def cost_words(spent: RunSums) -> str:
@@ -97,34 +79,3 @@ def _days(days: Sequence[OfDay], plots: bool, columns: int) -> list[RenderableTy
     table = barred(headings, rows, tokens if plots else [], columns)
     left_out = len(days) - len(shown)
     return [table, faint(f"{left_out} earlier days are in --json")] if left_out else [table]
-
-
-def _shares(name: str, shares: Sequence[Share], plots: bool) -> Table:
-    drawn = plots and any(len(share.tokens) > 1 for share in shares)
-    table = table_of(
-        name,
-        ">calls",
-        ">tokens a run",
-        *(["oldest to newest"] if drawn else []),
-        ">median",
-        ">p90",
-        *(["seconds a call"] if drawn else []),
-    )
-    for share in shares:
-        table.add_row(
-            Text(plain(share.name, 60) or "nobody"),
-            number(share.calls),
-            "not counted" if share.tokens_per_run is None else number(round(share.tokens_per_run)),
-            *([Text(sparkline(share.tokens), "cyan")] if drawn else []),
-            duration(share.p50_s),
-            duration(share.p90_s),
-            *([Text(sparkline(share.seconds), "magenta")] if drawn else []),
-        )
-    return table
-
-
-def sparkline(values: Sequence[float | None]) -> str:
-    """A block for each value, from an eighth to the largest one's full height; a blank for one that is not there."""
-    most = max((value for value in values if value is not None), default=0) or 1
-    top = len(_BLOCKS) - 1
-    return "".join(" " if value is None else _BLOCKS[round(top * value / most)] for value in values)

@@ -39,14 +39,15 @@ class RequestLimits:
 @dataclass(frozen=True)
 class Equipment:
     """`window_chars`: how many characters the smallest context of the models holds; 0: without end. `streams`: text is
-    shown as it arrives. `rehearses`: no language model is among them. `functions` are the tools that a model gets as
-    functions."""
+    shown as it arrives, and `redact` takes the secrets out of it. `rehearses`: no language model is among them.
+    `functions` are the tools that a model gets as functions."""
 
     model_of: Callable[[Speaker], Model]
     tools: ToolRegistry
     limits: RequestLimits
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
+    redact: Callable[[str], str]
     streams: bool = False
     rehearses: bool = False
     functions: Callable[[tuple[str, ...]], tuple[ToolSpec, ...]] = lambda allowed: ()

@@ -9,6 +9,7 @@ from council.llm.embeddings import EmbeddingCall
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.account import RequestEntry
+from council.typed_json import convert
 
 STEWARD_INPUT = "STEWARD"
 
@@ -55,22 +56,12 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.path or self.argument}\n{self.text}"
 
     def as_read(self, step: str = "") -> RequestEntry:
-        return RequestEntry(
-            step=step,
-            asked_by=self.asked_by,
-            round=self.round,
-            request=self.request or self.argument,
-            id=self.id,
-            path=self.path,
-            first_line=self.first_line if self.id else 0,
-            last_line=self.last_line if self.id else 0,
-            sha256=self.sha256,
-            title=self.title,
-            repeats=self.repeats,
-            error_code=self.error_code,
-            error=self.error,
-            excerpt=self.text[:_EXCERPT_CHARS] if self.id else "",
-        )
+        told = msgspec.structs.asdict(self) | {"step": step, "request": self.request or self.argument}
+        if self.id:
+            told |= {"excerpt": self.text[:_EXCERPT_CHARS]}
+        else:  # a refusal, or what was given before
+            told |= {"first_line": 0, "last_line": 0}
+        return convert(told, RequestEntry)
 
     def source(self) -> Source:
         return Source(self.id, self.path, self.text, self.first_line, self.sha256)

@@ -9,15 +9,12 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from council.events import Event, Events, RunEnd, RunReturn, SpeechPiece, TurnEnd, TurnStart
-from council.redaction import Redactor
-from council.safety.untrusted import clean
-from council.turns.streaming import Speech
 
 STILL_S = 15.0  # between two signs of life on a stream that is quiet
 MOST_BEHIND = 500  # events that wait for one listener: seconds of the busiest council
@@ -102,7 +99,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class GrowingSpeech:
-    """The words of an agent's turn as far as they are said. `text` is their end, redacted."""
+    """The words of an agent's turn as far as they are said. `text` is their end."""
 
     role: str
     round: int
@@ -112,27 +109,24 @@ class GrowingSpeech:
 class Floor:
     """The agents who speak now, by run."""
 
-    def __init__(self, events: Events, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._turns: dict[str, dict[str, tuple[Speech, GrowingSpeech]]] = {}
+    def __init__(self, events: Events) -> None:
+        self._turns: dict[str, dict[str, GrowingSpeech]] = {}
         events.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, TurnStart | SpeechPiece):
             turns = self._turns.setdefault(event.run_id, {})
-            begins = isinstance(event, TurnStart) or event.text is None or event.role not in turns
-            speech, said = (
-                turns[event.role] if not begins else (Speech(self._redactor), GrowingSpeech(event.role, event.round))
-            )
-            piece = speech.hear(clean(event.text)) if isinstance(event, SpeechPiece) and event.text else ""
-            turns[event.role] = (speech, replace(said, text=(said.text + piece)[-_SAID_CHARS:]))
+            piece = None if isinstance(event, TurnStart) else event.text
+            before = turns[event.role].text if piece and event.role in turns else ""
+            text = f"{before}{piece or ''}"[-_SAID_CHARS:]
+            turns[event.role] = GrowingSpeech(event.role, event.round, text)
         elif isinstance(event, TurnEnd):
             self._turns.get(event.run_id, {}).pop(event.role, None)
         elif isinstance(event, RunEnd | RunReturn):
             self._turns.pop(event.run_id, None)
 
     def words_in(self, run_id: str) -> list[GrowingSpeech]:
-        return [said for _, said in tuple(self._turns.get(run_id, {}).values())]
+        return list(self._turns.get(run_id, {}).values())
 
 
 class LiveStream(StreamingResponse):

@@ -30,6 +30,7 @@ from tests.harness import (
     execute,
     journal,
     make_home,
+    on_a_terminal,
     receipts,
     rewrite_journal,
     run_cli,
@@ -572,11 +573,11 @@ def test_the_sums_over_all_runs_are_those_of_the_receipts(home: Path, fake: Fake
     assert [(model["model"], model["spent"]["runs"]) for model in sums["models"]] == [("gemini:gemini-2.5-flash", 3)]
     assert [day["spent"]["runs"] for day in sums["days"]] == [3]
     assert sums["durations"]["runs"] == 3
-    assert sums["most_used"]["lanes"] == {"main": 2, "side": 1}
-    assert sums["most_used"]["errors"] == {"model_billing": 1}
     shown = run_cli("stats", cwd=home).stdout
     assert "2 succeeded, 1 failed" in shown
     assert "9 calls, 800 tokens in (320 cached), 80 out" in shown
+    drawn = on_a_terminal("stats", cwd=home, env=environment(COLUMNS="130", TERM="xterm"))
+    assert ("▇" in drawn, "▇" in shown, "\x1b" in shown) == (True, False, False)
 
 
 def test_stats_since_a_time(told: Told, tmp_path: Path) -> None:

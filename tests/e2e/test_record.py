@@ -79,7 +79,7 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "### Confidence\n\n0.75 of 1. This is the writer's own estimate, and it is not calibrated.\n\n"
         "### What would change our mind\n\n- More than one writer.\n\n"
         "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. No agent stated its position, so none is "
-        "listed. The decision was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
+        "listed. Quotations looked up in what was read: 1; 1 found as cited.*"
     ) in page
     assert "[unverified]" not in page
 
@@ -256,27 +256,20 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
 
 
 @pytest.mark.parametrize(
-    ("replies", "how"),
+    "replies",
     [
-        (
-            [f"<think>\nI will trick them.\n</think>\n{record()}"],
-            "The writer's thoughts were removed.",
-        ),
-        ([f"{record()[:-1]},}}"], "The JSON of the decision was repaired."),
-        ([f"The record:\n\n{record()}\n\nThat is it."], "The prose around the decision was removed."),
-        ([record(confidence="high"), record()], "The writer was asked once to correct the form of the decision."),
-        (
-            ["<think>\nI will trick them.\n</think>\nUse SQLite."],
-            "The writer's thoughts were removed.",
-        ),
+        [f"<think>\nI will trick them.\n</think>\n{record()}"],
+        [f"{record()[:-1]},}}"],
+        [f"The record:\n\n{record()}\n\nThat is it."],
+        [record(confidence="high"), record()],
+        ["<think>\nI will trick them.\n</think>\nUse SQLite."],
     ],
 )
-def test_the_page_says_what_was_done_to_read_the_closing_reply(
-    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str], replies: list[str], how: str
+def test_the_decision_is_read_from_a_closing_reply_however_it_comes(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str], replies: list[str]
 ) -> None:
     fake.reply = closing(*replies)
     page = decided(home, env)
-    assert how in page
     assert "trick them" not in page
     assert "## Decision\n\nUse SQLite" in page
 
@@ -297,7 +290,6 @@ def test_a_record_without_an_answer_or_with_what_does_not_exist_is_repaired(
     fake.reply = closing(json.dumps(first), record())
     page = decided(home, env)
     assert len(fake.requests) == 5
-    assert "The writer was asked once to correct the form of the decision." in page
     assert "Mars" not in page
     assert "passwd" not in page
 

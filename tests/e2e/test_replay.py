@@ -110,8 +110,22 @@ def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemi
     assert "something else" in shown
     assert '{"text"' not in shown
     assert [line for line in shown.splitlines() if line != line.rstrip()] == []
+    assert {"-something else", "+same"} <= set(shown.splitlines())
     said = run_cli("diff", first["run_id"], first["run_id"], cwd=home).stdout
     assert "do not differ" in said
+
+
+def test_answers_that_differ_beside_their_words_are_shown_as_json(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    env = {**env, "COUNCIL_TEST_RUN_SECRET": "5e" * 32}
+    runs = []
+    for lane, tokens in (("a", 10), ("b", 20)):
+        fake.reply = lambda request, tokens=tokens: text("same", output=tokens)
+        runs.append(finished(home, env, session=lane)["run_id"])
+    shown = run_cli("diff", *runs, cwd=home).stdout
+    assert "answered differently" in shown
+    assert '-    "output_tokens": 10' in shown.splitlines()
 
 
 def test_two_runs_of_one_lane_part_in_what_their_agents_remember(

@@ -1,7 +1,7 @@
 """Calculation with cited figures: sums, differences, products, parts, shares, the time between two dates. Pure.
 
 Every operand has support, and each counts once, however often it is said. A number of things that the writer counted is
-multiplied and divides, but it is not added. A number that numbers a row is no operand.
+multiplied and divides, but it is not added.
 """
 
 from __future__ import annotations
@@ -26,10 +26,6 @@ _MAX_TRIPLES = 16  # figures of which three are added
 _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
-THING = 4  # letters of a noun: in, of and per are shorter
-_NO_THINGS = {  # words behind a figure that are no noun
-    "each", "from", "into", "over", "plus", "than", "till", "until", "with", "jede", "jeder", "jedes", "jeweils", "nach", "oder",
-}  # fmt: skip
 OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
@@ -80,7 +76,6 @@ def follows(said: Figure, given: Operands) -> bool:
             and (
                 one.unit == other.unit or min(one.value, other.value) >= _SMALL
             )  # a cell leaves its unit to the header
-            and len(_things((one, other))) < 2
             and not _YEARS & {one.text, other.text}
         )
     names = {value for each in (*beside, *asked) for value in each.values}
@@ -263,28 +258,13 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
         units.add(said.unit)
     if units <= {"%", "point"}:
         units = {"%"}
-    if len(units) > 1 and (said.value < _SMALL or len(units - {""}) > 1):
-        return False
-    return not _counts_unlike_things(said, parts)
-
-
-def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
-    """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
-    return bool(said.unit) and not any(each.unit for each in parts) and len(_things(parts)) > 1
-
-
-def _things(parts: Iterable[Figure]) -> set[str]:
-    """The units of figures, and the beginnings of the nouns behind those without one."""
-    nouns = {each.noun for each in parts if not each.unit and len(each.noun) >= THING} - _NO_THINGS
-    return {each.unit for each in parts if each.unit} | {noun[:THING] for noun in nouns}
+    return len(units) == 1 or (said.value >= _SMALL and len(units - {""}) == 1)
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     """The products of a share, a number of things or a time with what each is or costs. A factor of one proves nothing: it
     says anew what stands at another place."""
     found: list[float] = []
-    if _counts_unlike_things(said, (one, other)):
-        return found
     if said.unit == "m²" and one.unit == other.unit == "metre":
         return [one.value * other.value]
     for factor, amount in ((one, other), (other, one)):

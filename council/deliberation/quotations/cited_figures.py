@@ -20,7 +20,7 @@ from itertools import accumulate
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import OF, THING, Operands, follows, is_price, near
+from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
@@ -36,18 +36,13 @@ _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
+_THING = 4  # letters of a noun: in, of and per are shorter
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
 _TWICE = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
-# A year in four digits, or that of a whole date: `12.5.26`, `12/5/26`, `12 May '26`.
-_YEAR = re.compile(
-    r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}(?![0-9])"
-    r"|(?<![0-9][./])[0-3]?[0-9](?:\.\s?[01]?[0-9]\.\s?|/[0-3]?[0-9]/)[0-9]{2}(?![./]?[0-9])"
-    r"|[0-3]?[0-9]\.?\s[^\W\d_]{3,9}\.?\s['’][0-9]{2}(?!\w))"
-)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
@@ -81,9 +76,7 @@ class CitedLines:
         held: list[list[tuple[int, Figure]]] = [[] for _ in lines]
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
-            at = figure.start - starts[row], figure.end - starts[row]
-            if not (_counts_things(figure) and self.cells.is_item_number(self.numbers[row], *at)):
-                held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
+            held[row].append((self.cells.cell(self.numbers[row], figure.start - starts[row]), figure))
         places = self.passage.places
         tops = map(self.cells.top, self.numbers)
         return tuple(
@@ -162,7 +155,7 @@ class Sources:
             before: Figure | None = None
             for _, figure in row.figures:
                 count, price = (before, figure) if is_price(figure) else (figure, before)
-                if not (count and price and is_price(price) and _counts_things(count)):
+                if not (count and price and is_price(price) and _counts_things(count) and count.value > 1):
                     before = figure
                     continue
                 value = max(count.values) * max(price.values)
@@ -222,13 +215,6 @@ class CitedFigures:
     def _asked(self) -> FigureIndex:
         return FigureIndex(self._task)
 
-    @cached_property
-    def _years(self) -> set[int]:
-        """The years that anything names, and those beside them, for a date that names none; empty where nothing does."""
-        texts = (self._words, *(text for each in self._passages for text in (each.path, each.text)))
-        named = {int(match[0][-2:]) for text in texts for match in _YEAR.finditer(text)}
-        return {(year + beside) % 100 for year in named for beside in (-1, 0, 1)}
-
     def standings(
         self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace], sentence: str
     ) -> list[tuple[Figure, Standing]]:
@@ -266,9 +252,6 @@ class CitedFigures:
         beside: Sequence[tuple[Figure, Support]],
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        years = {year % 100 for year, _, _ in figure.dates if year}
-        if years and self._years and years.isdisjoint(self._years):
-            return None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
         counted = self._is_counted(figure, lines, here)
@@ -379,12 +362,12 @@ def _says(source: Figure, said: Figure) -> bool:
             for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
-        counts = said.text.isdigit() and len(said.noun) >= THING  # `20 cats` are no 20 December
+        counts = said.text.isdigit() and len(said.noun) >= _THING  # `20 cats` are no 20 December
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     bare = source if said.unit else said
-    if "%" in (said.unit, source.unit) and len(bare.noun) >= THING:  # `12 members` are no 12 %
+    if "%" in (said.unit, source.unit) and len(bare.noun) >= _THING:  # `12 members` are no 12 %
         return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 

@@ -10,7 +10,7 @@ import pytest
 
 from council.citations import NOT_IN_CITED_LINES
 from council.deliberation.decision import decide
-from council.deliberation.names import Holders, Names
+from council.deliberation.names import Names
 from council.deliberation.record import ClosingRecord, DecisionRecord
 from council.deliberation.transcript import Transcript, Turn
 from council.turns.evidence import Evidence
@@ -25,9 +25,7 @@ def sections(**record: Any) -> dict[str, tuple[str, ...]]:
     whole = {"answer": "Take it.", "claims": [], "dissent": [], "confidence": 0.5, **record}
     typed = DecisionRecord.model_validate_json(json.dumps(whole))
     names = Names({})
-    decided = decide(
-        TurnResult("", "m"), ClosingRecord(typed), transcript, None, Holders(["AUDITOR"], names), names, "AUDITOR"
-    )
+    decided = decide(TurnResult("", "m"), ClosingRecord(typed), transcript, None, ["AUDITOR"], names, "AUDITOR")
     return {section.heading: section.items for section in decided.sections}
 
 

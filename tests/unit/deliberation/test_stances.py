@@ -268,11 +268,13 @@ def test_a_colleagues_role_is_hidden_where_it_is_spelled_out() -> None:
 def test_whom_a_text_names_is_read_from_roles_and_letters() -> None:
     names = Names({"AUDITOR": "B", "A_ROLE": "A", "B_ROLE": "C"})
     roles = list(names.letters)
-    assert names.roles_in("member b", roles) == {"AUDITOR"}
-    assert names.roles_in("Members A and C", roles) == {"A_ROLE", "B_ROLE"}
-    assert names.roles_in("the Auditor; a-role", roles) == {"AUDITOR", "A_ROLE"}
-    assert names.roles_in("a board member and an Auditorium", roles) == set()
-    assert Names().roles_in("Member B", roles) == set()
+    assert names.roles_in("member b", roles) == ["AUDITOR"]
+    assert names.roles_in("Members A and C", roles) == ["A_ROLE", "B_ROLE"]
+    assert names.roles_in("the Auditor; a-role", roles) == ["AUDITOR", "A_ROLE"]
+    assert names.roles_in("a board member and an Auditorium", roles) == []
+    assert names.roles_in("A consultant, B", roles) == []
+    assert names.roles_in("Member B", ["A_ROLE"]) == []
+    assert Names().roles_in("Member B", roles) == []
 
 
 def test_borda_gives_a_point_for_each_answer_ranked_below_and_settles_a_tie_by_letter() -> None:

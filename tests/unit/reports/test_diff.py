@@ -32,3 +32,8 @@ def test_what_a_run_begins_with_is_not_compared_whatever_its_step_is_called() ->
 def test_a_step_of_another_kind_is_compared_though_it_is_called_start() -> None:
     found = diff(journal({"start": ("turn", "yes")}), journal({"start": ("turn", "no")}))
     assert (found.kind, found.first_step, found.same_steps) == ("answer", "start", 0)
+
+
+def test_two_answers_are_told_whole_as_their_rows_have_them() -> None:
+    found = diff(journal({"round/1": ("turn", "yes")}), journal({"round/1": ("turn", "no")}))
+    assert (found.first_answer, found.second_answer) == ('"yes"', '"no"')

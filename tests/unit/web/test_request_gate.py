@@ -21,7 +21,7 @@ HOST = "council.example.org"
 
 def client(tmp_path: Path, **settings: Any) -> httpx2.AsyncClient:
     desk, events = Desk(Home(tmp_path), {}), Events()
-    broadcast, floor = Broadcast(events, "none"), Floor(events, desk.keys.redactor)
+    broadcast, floor = Broadcast(events, "none"), Floor(events)
     app = build_application(desk, Settings(**settings), Book(desk.store, SystemClock()), broadcast, floor)
 
     @app.get("/defect")
