@@ -14,10 +14,9 @@ from typing import Annotated
 import typer
 
 from council.cli.context import AsJson, aligned, print_notes, state, tell
-from council.cli.waiting import wait_for
+from council.cli.waiting import obey, print_receipt
 from council.commands.models import USER_PATTERN
 from council.desk.credentials import expiry_of
-from council.desk.drop_and_wait import control
 from council.desk.window import sign_in_link
 from council.errors import UsageError
 from council.ids import STEWARD
@@ -103,7 +102,7 @@ def show_preferences(ctx: typer.Context, user: _Whose = "", as_json: AsJson = Fa
 def set_preference(
     ctx: typer.Context, name: _Name, value: Annotated[str, typer.Argument(help="Its value.")], user: _Whose = ""
 ) -> None:
-    _change(ctx, user, action="set", name=name, value=value)
+    print_receipt(obey(state(ctx).desk(), "prefs", user, action="set", name=name, value=value))
 
 
 @prefs.command("forget", help="Forget a preference, `facts` for all facts, or everything.")
@@ -112,13 +111,7 @@ def forget_preference(
     name: Annotated[str, typer.Argument(help="Its name. Default: everything.")] = "",
     user: _Whose = "",
 ) -> None:
-    _change(ctx, user, action="forget", **({"name": name} if name else {}))
-
-
-def _change(ctx: typer.Context, user: str, **keys: str) -> None:
-    desk = state(ctx).desk()
-    receipt = wait_for(desk, control(desk, "prefs", user, **keys), 60.0, quiet=True, offline=True)
-    typer.echo("\n".join(receipt.notes))
+    print_receipt(obey(state(ctx).desk(), "prefs", user, action="forget", **({"name": name} if name else {})))
 
 
 keys = typer.Typer(no_args_is_help=True)
