@@ -68,7 +68,10 @@ class TimedApp(App):
         premises = Premises(self.home, self.settings, self.store, self.root)
         handlers = {"deliberate": lambda run: EndsAtOnce()}
         events, clock = self.events, self.clock
-        return TimedEngine(self.store, premises, self.commands, handlers, events, clock, on_ended=on_ended)
+        return TimedEngine(
+            self.store, premises, self.commands, handlers, events, clock, audit=self.audit, redactor=self.redactor,
+            on_ended=on_ended, controls={},
+        )  # fmt: skip
 
 
 def timed_app(home: Home) -> App:

@@ -18,7 +18,7 @@ from council.specialists.specialist_spec import SpecialistSpec, TestCase
 from council.specialists.suites import CaseResult, TestSuite
 from council.storage.store import Store
 from council.systems import System
-from council.users.enrolment import Users
+from council.users.enrolment import add_user
 from tests.planning import Planning
 
 CODE = """
@@ -135,9 +135,8 @@ class Office:
             plan_kinds=(LIFECYCLE,),
         )
         self.planning = Planning(store, home.runtime, system=system)
-        users = Users(self.planning.log, self.planning.clock)
         for principal in (ANNA, BERT, HANA):
-            users.add(principal.id, principal.id.title(), [principal.kind])
+            add_user(self.planning.log, principal.id, principal.id.title(), [principal.kind])
 
     def draft(self, tool: str, by: Principal = STEWARD, **arguments: Any) -> Plan:
         """Raises PlanRefused."""

@@ -45,6 +45,11 @@ class StillClock:
         self.at += timedelta(seconds=seconds)
 
 
+def trail_of(store: Store, runtime: Path) -> Trail:
+    """A trail in this store, signed with KEYS."""
+    return Trail(lambda: AuditLog(store, lambda: KEYS, runtime, StillClock()))
+
+
 class Planning:
     """What a person and the daemon do with plans; each call is one transaction, refusals are recorded as the daemon does."""
 

@@ -73,13 +73,13 @@ class App(Core):
             self.handlers,
             self.events,
             self.clock,
+            audit=self.audit,
+            redactor=self.redactor,
             on_ended=on_ended,
             controls=self.controls,
             before_asking_again=self.models.lift_pauses,
-            audit=self.audit,
             run_secret=self.run_secret,
             recorded_day=self.spending.day,
-            redactor=self.redactor,
             informed=self.vault_words.learn,
         )
 

@@ -27,9 +27,6 @@ from council.vault.sealing import CredentialPlace
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.keys.keyring import Keyring
-    from council.users.api_keys import PersonKeys
-    from council.users.enrolment import Users
-    from council.users.sign_in_links import SignIns
     from council.vault.contract import StoredCredential, Vault
 
 log = logging.getLogger(__name__)
@@ -50,7 +47,7 @@ def build_trail(
     """The home's audit; no key is loaded or made before its first record. What records needs a `Store`."""
 
     def opening() -> AuditLog:
-        from council.audit.log import AuditLog  # not at the top: sqlalchemy, which a look at a home never needs
+        from council.audit.log import AuditLog  # not at the top: a look at a home never needs it
 
         source = build_key_source(home, settings, keys, environ)
         (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
@@ -102,27 +99,12 @@ class Safe:
 
         return self._settings.vault == "aws" or bool(self.store.read(lambda tx: tx.execute(sql.ENTRIES).fetchone()))
 
-    def users(self) -> Users:
-        from council.users.enrolment import Users  # not at the top: sqlalchemy
-
-        return Users(self.trail.log(), SystemClock())
-
-    def api_keys(self) -> PersonKeys:
-        from council.users.api_keys import PersonKeys  # not at the top: sqlalchemy
-
-        return PersonKeys(self.trail.log(), SystemClock())
-
-    def sign_ins(self) -> SignIns:
-        from council.users.sign_in_links import SignIns  # not at the top: sqlalchemy
-
-        return SignIns(self.trail.log(), SystemClock())
-
     def vault(self) -> Vault:
         if self._settings.vault == "aws":
             from council.vault.aws import AwsVault  # not at the top: boto3
 
             return AwsVault(self.trail.log(), self._settings.aws_prefix, SystemClock(), self._redactor.register)
-        from council.vault.database import DatabaseVault  # not at the top: sqlalchemy
+        from council.vault.database import DatabaseVault  # not at the top: a look at a home never needs it
 
         return DatabaseVault(self.trail.log(), self._open_keys(), SystemClock(), self._redactor.register)
 

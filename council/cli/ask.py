@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from council.cli.context import CliState, print_json, state
+from council.cli.context import AsJson, CliState, Timeout, User, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer, told_status
 from council.cli.waiting import require_own_model
@@ -29,12 +29,7 @@ from council.markup import without_front_matter
 from council.settings.home import path_in_home
 from council.storage.files import FileLock
 
-_User = Annotated[
-    str, typer.Option("--user", help="The user on whose behalf you act. Default: the steward.", show_default=False)
-]
-_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the answer, in seconds.")]
 _Model = Annotated[str | None, typer.Option(help="Without a daemon: the model to use.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def ask(
@@ -46,10 +41,10 @@ def ask(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how it would be routed, and ask no agent.")] = False,
     end: Annotated[bool, typer.Option("--end", help="End the conversation: what it remembers is deleted.")] = False,
     project: Annotated[str, typer.Option(help="The project that the request is about.")] = "",
-    user: _User = "",
-    timeout_s: _Timeout = 3600.0,
+    user: User = "",
+    timeout_s: Timeout = 3600.0,
     model: _Model = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     cli = state(ctx)
     desk = cli.desk(model=model)
@@ -68,10 +63,10 @@ def answer(
     ctx: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id, or the beginning of one.")],
     words: Annotated[str, typer.Argument(metavar="ANSWER", help="Your answer, in your own words.")],
-    user: _User = "",
-    timeout_s: _Timeout = 3600.0,
+    user: User = "",
+    timeout_s: Timeout = 3600.0,
     model: _Model = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     cli = state(ctx)
     desk = cli.desk(model=model)

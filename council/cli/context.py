@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from council.systems import System
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+User = Annotated[str, typer.Option(help="The user on whose behalf you act. Default: the steward.", show_default=False)]
+Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, the path of its page, or `last`.")]
 USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start

@@ -11,26 +11,23 @@ import typer
 
 from council.cli.context import AsJson, CliState, print_json, state, table, tell
 from council.cli.run_control import Receipted
-from council.cli.waiting import print_receipt, wait_for
+from council.cli.waiting import obey, print_receipt
 from council.desk.plan_lookup import (
-    decision,
     find_plan,
     is_safe,
     moment,
-    newest,
     now_ms,
     only_waiting,
     plan_json,
     redrafted,
     revised_by,
     token_of,
-    waiting,
 )
-from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.ids import STEWARD, Principal
 from council.plans.approval import decision_of
 from council.plans.plan import Plan
+from council.plans.register import newest_plans, waiting_plans
 from council.safety.untrusted import plain_line
 
 app = typer.Typer()
@@ -48,7 +45,6 @@ _For = Annotated[
         "--user", help="Decide on behalf of this user; may stand before the command, too.", show_default=False
     ),
 ]
-_WAIT_S = 60.0
 _LISTED = 50
 _COLOURS = {"-": "red", "+": "green"}  # of lines that go, and that come
 _LINE_CHARS = 20_000  # no value is longer: a person sees all that they confirm
@@ -63,7 +59,7 @@ def walk(
     if ctx.invoked_subcommand is not None:
         return
     cli = state(ctx)
-    everyone = waiting(cli.desk())
+    everyone = waiting_plans(cli.desk().store, now_ms())
     plans = [plan for plan in everyone if plan.principal == (user or STEWARD.id)]
     if not plans:
         typer.echo("No plan waits for a decision.")
@@ -86,11 +82,11 @@ def walk(
             return
         if key == "n":
             comment = typer.prompt("Why (for whoever drafts it again)", default="", show_default=False)
-            _decided(cli, "reject", plan, user, comment=comment)
+            obey(cli.desk(), "reject", user, plan=plan.plan_id, comment=comment)
             typer.echo("Rejected.\n")
         elif key == "y" and (is_safe(plan) or typer.confirm("Go on with all of it?")):
-            _decided(cli, "confirm", plan, user)
-            print_receipt(_decided(cli, "apply", plan, user))
+            obey(cli.desk(), "confirm", user, plan=plan.plan_id)
+            print_receipt(obey(cli.desk(), "apply", user, plan=plan.plan_id))
             typer.echo("")
 
 
@@ -103,8 +99,10 @@ def list_(
 ) -> None:
     """List the plans that wait for a decision, whoever decides them."""
     desk, user = state(ctx).desk(), _user(ctx, user)
-    plans = newest(desk, _LISTED, user) if every else [one for one in waiting(desk) if user in (None, one.principal)]
     at = now_ms()
+    plans = newest_plans(desk.store, _LISTED, user) if every else [
+        one for one in waiting_plans(desk.store, at) if user in (None, one.principal)
+    ]  # fmt: skip
     rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), plan.name) for plan in plans]
     lines = table(("PLAN", "STATE", "FOR", "SINCE", "TITLE"), rows, "No plan waits for a decision.")
     tell({"plans": list(map(plan_json, plans))}, lines, as_json=as_json)
@@ -144,7 +142,7 @@ def confirm(
     cli = state(ctx)
     user = _user(ctx, user)
     found = _to_decide(cli, plan, user)
-    _decided(cli, "confirm", found, user, edits=_edits(edit or [], found), leave_out=leave_out or [])
+    obey(cli.desk(), "confirm", user, plan=found.plan_id, edits=_edits(edit or [], found), leave_out=leave_out or [])
     confirmed = find_plan(cli.desk(), found.plan_id)
     token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
     applies = f"“{confirmed.name}” is confirmed until {until}: {decision_of('apply', confirmed)} applies it."
@@ -164,7 +162,8 @@ def apply(
     cli = state(ctx)
     keys = {} if token is None else {"token": token}
     user = _user(ctx, user)
-    print_receipt(_decided(cli, "apply", _to_decide(cli, plan, user), user, **keys), as_json=as_json)
+    found = _to_decide(cli, plan, user)
+    print_receipt(obey(cli.desk(), "apply", user, plan=found.plan_id, **keys), as_json=as_json)
 
 
 @app.command()
@@ -177,14 +176,15 @@ def reject(
 ) -> None:
     """Reject a plan for good."""
     cli, user = state(ctx), _user(ctx, user)
-    print_receipt(_decided(cli, "reject", _to_decide(cli, plan, user), user, comment=comment), as_json=as_json)
+    found = _to_decide(cli, plan, user)
+    print_receipt(obey(cli.desk(), "reject", user, plan=found.plan_id, comment=comment), as_json=as_json)
 
 
 @app.command()
 def undo(ctx: typer.Context, plan: _Given = "last", user: _For = None, as_json: Receipted = False) -> None:
     """Take back what a plan changed in the last ten minutes. What somebody has changed since stays."""
-    cli = state(ctx)
-    print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx, user)), as_json=as_json)
+    desk = state(ctx).desk()
+    print_receipt(obey(desk, "undo", _user(ctx, user), plan=find_plan(desk, plan).plan_id), as_json=as_json)
 
 
 def _user(ctx: typer.Context, given: str | None) -> str | None:
@@ -196,11 +196,6 @@ def _user(ctx: typer.Context, given: str | None) -> str | None:
 def _to_decide(cli: CliState, given: str | None, user: str | None) -> Plan:
     """The plan that is named; else the only one that waits, so that nobody decides on one that came after a look."""
     return only_waiting(cli.desk(), user or STEWARD.id) if given is None else find_plan(cli.desk(), given)
-
-
-def _decided(cli: CliState, type_: str, plan: Plan, user: str | None, **keys: Any) -> Receipt:
-    desk = cli.desk()
-    return wait_for(desk, decision(desk, type_, plan, user, **keys), _WAIT_S, quiet=True, offline=True)
 
 
 def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:

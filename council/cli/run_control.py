@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from council.cli.context import CliState, Run, print_json, state, tell
+from council.cli.context import CliState, Run, Timeout, print_json, state, tell
 from council.cli.status_command import progress_line
 from council.cli.terminal_page import print_page
-from council.cli.waiting import wait_for
-from council.desk.drop_and_wait import control, wait_for_end
+from council.cli.waiting import obey
+from council.desk.drop_and_wait import wait_for_end
 from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run, words_of
 from council.engine.receipts import Receipt
 from council.errors import UsageError
@@ -26,7 +26,6 @@ _Steered = Annotated[
         help="A run's id, the beginning of one, the path of its page, or `last`: the newest that this applies to."
     ),
 ]
-_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
 _Model = Annotated[str, typer.Option("--model", help="Continue with this model instead of the run's own.")]
 Receipted = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
@@ -58,7 +57,7 @@ def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> N
     typer.echo(f"\nStatus: {progress_line(growing)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
 
 
-def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_json: Receipted = False) -> None:
+def cancel(ctx: typer.Context, run: _Steered, timeout_s: Timeout = 60.0, as_json: Receipted = False) -> None:
     run_id, _ = _steered(state(ctx), "cancel", run, timeout_s)
     receipt = wait_for_end(state(ctx).desk(), run_id, timeout_s)
     where = f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
@@ -72,7 +71,7 @@ def resume(
         bool, typer.Option("--accept-drift", help="Continue even if a persona, prompt or model has changed.")
     ] = False,
     model: _Model = "",
-    timeout_s: _Timeout = 60.0,
+    timeout_s: Timeout = 60.0,
     as_json: Receipted = False,
 ) -> None:
     run_id, receipt = _steered(state(ctx), "resume", run, timeout_s, model, accept_drift=accept_drift)
@@ -86,7 +85,7 @@ def retry(
         str, typer.Option("--from", metavar="STEP", help="Keep what was recorded before this step (`round/2/AUDITOR`).")
     ] = "",
     model: _Model = "",
-    timeout_s: _Timeout = 60.0,
+    timeout_s: Timeout = 60.0,
     as_json: Receipted = False,
 ) -> None:
     run_id, receipt = _steered(state(ctx), "retry", run, timeout_s, model, **{"from": from_step})
@@ -145,7 +144,7 @@ def _steered(
         typer.echo(f"{wanted} is used{f' instead of {own}' if own not in ('', wanted) else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
-    return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)
+    return run_id, obey(desk, to, None, timeout_s, run=run_id, **keys)
 
 
 def _goes_on(cli: CliState, what: Literal["continues", "starts again"]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from council.cli.ask import wait_for_answer
-from council.cli.context import REQUIRED, AsJson, print_json, state, table, tell, with_parameters
+from council.cli.context import REQUIRED, AsJson, Timeout, User, print_json, state, table, tell, with_parameters
 from council.cli.run_control import Receipted
 from council.cli.waiting import print_receipt, wait_for
 from council.desk.plan_lookup import moment
@@ -36,8 +36,6 @@ from council.specialists.specialist_registry import Specialist
 app = typer.Typer(no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The specialist's role, or its id.")]
-_User = Annotated[str, typer.Option(help="The user on whose behalf you act. Default: the steward.", show_default=False)]
-_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 _WAIT_S = 60.0
 _LINE_CHARS = 20_000
 _NONE = "There is no specialist yet."
@@ -46,7 +44,7 @@ _NONE = "There is no specialist yet."
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    user: _User = STEWARD.id,
+    user: User = STEWARD.id,
     every: Annotated[bool, typer.Option("--all", help="Include deprecated ones.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +57,7 @@ def list_(
 
 
 @app.command()
-def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: AsJson = False) -> None:
+def show(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_json: AsJson = False) -> None:
     """Show a specialist: its whole spec, its figures and its versions."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
@@ -86,7 +84,7 @@ def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_jso
 
 
 @app.command()
-def stats(ctx: typer.Context, user: _User = STEWARD.id, as_json: AsJson = False) -> None:
+def stats(ctx: typer.Context, user: User = STEWARD.id, as_json: AsJson = False) -> None:
     """Print the figures of the specialists, and what each still lacks for its promotion."""
     desk = state(ctx).desk()
     rows, told = [], []
@@ -107,7 +105,7 @@ def stats(ctx: typer.Context, user: _User = STEWARD.id, as_json: AsJson = False)
 
 
 @app.command()
-def audit(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: AsJson = False) -> None:
+def audit(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_json: AsJson = False) -> None:
     """Let the audit minister read a specialist's telemetry. What it would change becomes a draft plan."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
@@ -134,7 +132,7 @@ def rate(
         typer.Argument(help="The run that used it: its id, the beginning of one, or `last`, your last use."),
     ],
     rating: Annotated[str, typer.Argument(help="`good` or `bad`.", metavar="good|bad")],
-    user: _User = STEWARD.id,
+    user: User = STEWARD.id,
     as_json: AsJson = False,
 ) -> None:
     """Rate what a specialist did for you. A use that you call bad counts as a failure."""
@@ -156,8 +154,8 @@ def create(
         str, typer.Option(help="A JSON file with test cases of your own: a list of {input, expected_output}.")
     ] = "",
     changes: Annotated[str, typer.Option(help="Your specialist that gets a new version. Default: a new one.")] = "",
-    user: _User = STEWARD.id,
-    timeout_s: _Timeout = 3600.0,
+    user: User = STEWARD.id,
+    timeout_s: Timeout = 3600.0,
     as_json: AsJson = False,
 ) -> None:
     """Have a specialist designed and reviewed. Returns when it has a question, or a plan, for you."""
@@ -169,8 +167,8 @@ def create(
 def train(
     ctx: typer.Context,
     specialist: _Name,
-    user: _User = STEWARD.id,
-    timeout_s: _Timeout = 3600.0,
+    user: User = STEWARD.id,
+    timeout_s: Timeout = 3600.0,
     as_json: Receipted = False,
 ) -> None:
     """Test a specialist with its whole suite again. From then on, its figures are those of this suite."""
@@ -183,8 +181,8 @@ def train(
 def promote(
     ctx: typer.Context,
     specialist: _Name,
-    user: _User = STEWARD.id,
-    timeout_s: _Timeout = 3600.0,
+    user: User = STEWARD.id,
+    timeout_s: Timeout = 3600.0,
     as_json: Receipted = False,
 ) -> None:
     """Test a specialist with its suite again, and draft the plan that offers it to everybody. For administrators."""
@@ -217,7 +215,7 @@ def _change(tool: str, own: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
         arguments = {name: value for name, value in given.items() if value != ""}
         _drafted(ctx, user, (tool, arguments), as_json=as_json)
 
-    whose = {"user": (_User, STEWARD.id), "as_json": (Receipted, False)}
+    whose = {"user": (User, STEWARD.id), "as_json": (Receipted, False)}
     return with_parameters(run, {"specialist": (_Name, REQUIRED), **own, **whose})
 
 

@@ -14,13 +14,14 @@ from typing import Annotated
 import typer
 
 from council.cli.context import AsJson, aligned, print_notes, state, tell
-from council.cli.waiting import wait_for
+from council.cli.waiting import obey, print_receipt
 from council.commands.models import USER_PATTERN
 from council.desk.credentials import expiry_of
-from council.desk.drop_and_wait import control
 from council.desk.window import sign_in_link
 from council.errors import UsageError
 from council.ids import STEWARD
+from council.users import api_keys
+from council.users.enrolment import add_user, change_roles
 from council.users.people import User, all_users, require_user
 
 users = typer.Typer(no_args_is_help=True)
@@ -47,7 +48,7 @@ def add(
     if len(name) > 200 or not name.isprintable():
         raise UsageError("the name must be one line of at most 200 characters.", fix="shorten it")
     with state(ctx).desk().safe() as safe:
-        user = safe.users().add(user_id, name, [entry.value for entry in role or [RoleName.user]])
+        user = add_user(safe.trail.log(), user_id, name, [entry.value for entry in role or [RoleName.user]])
     _print([user], as_json=as_json)
 
 
@@ -69,7 +70,7 @@ def roles(
     desk = state(ctx).desk()
     if grant or revoke:
         with desk.safe() as safe:
-            user = safe.users().change_roles(user_id, grant or [], revoke or [])
+            user = change_roles(safe.trail.log(), user_id, grant or [], revoke or [])
     else:
         user = desk.store.read(lambda tx: require_user(tx, user_id))
     _print([user], as_json=as_json)
@@ -101,7 +102,7 @@ def show_preferences(ctx: typer.Context, user: _Whose = "", as_json: AsJson = Fa
 def set_preference(
     ctx: typer.Context, name: _Name, value: Annotated[str, typer.Argument(help="Its value.")], user: _Whose = ""
 ) -> None:
-    _change(ctx, user, action="set", name=name, value=value)
+    print_receipt(obey(state(ctx).desk(), "prefs", user, action="set", name=name, value=value))
 
 
 @prefs.command("forget", help="Forget a preference, `facts` for all facts, or everything.")
@@ -110,13 +111,7 @@ def forget_preference(
     name: Annotated[str, typer.Argument(help="Its name. Default: everything.")] = "",
     user: _Whose = "",
 ) -> None:
-    _change(ctx, user, action="forget", **({"name": name} if name else {}))
-
-
-def _change(ctx: typer.Context, user: str, **keys: str) -> None:
-    desk = state(ctx).desk()
-    receipt = wait_for(desk, control(desk, "prefs", user, **keys), 60.0, quiet=True, offline=True)
-    typer.echo("\n".join(receipt.notes))
+    print_receipt(obey(state(ctx).desk(), "prefs", user, action="forget", **({"name": name} if name else {})))
 
 
 keys = typer.Typer(no_args_is_help=True)
@@ -151,7 +146,7 @@ def add_key(
 ) -> None:
     """Make a key for a person's programs, and print it once."""
     with state(ctx).desk().safe() as safe:
-        key = safe.api_keys().add_key(user, expiry_of(expires))
+        key = api_keys.add_key(safe.trail.log(), user, expiry_of(expires))
     tell({"user": user, "key": key}, [key], as_json=as_json)
     if not as_json:
         print_notes(f"it acts as {user}; it is kept as a hash only, so this is the one time that you see it")
@@ -160,9 +155,7 @@ def add_key(
 @keys.command("list")
 def list_keys(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the keys, without the keys themselves."""
-    from council.users.api_keys import keys_of_people  # not at the top: sqlalchemy
-
-    found = keys_of_people(state(ctx).desk().store)
+    found = api_keys.keys_of_people(state(ctx).desk().store)
     ends = [f"revoked {key.revoked}" if key.revoked else key.expires and f"until {key.expires}" for key in found]
     rows = [(key.key_id, key.owner, key.created, end) for key, end in zip(found, ends, strict=True)]
     lines = aligned(rows) or ["No key yet: `council keys add` makes one."]
@@ -177,6 +170,6 @@ def revoke_keys(
 ) -> None:
     """End a key, or all keys of a user. That person is also signed out of all browsers."""
     with state(ctx).desk().safe() as safe:
-        user, count = safe.api_keys().revoke(key)
+        user, count = api_keys.revoke_keys(safe.trail.log(), key)
     revoked = "1 key is revoked" if count == 1 else f"{count} keys are revoked"
     tell({"user": user, "keys": count}, [f"{revoked}, and {user} is signed out of all browsers."], as_json=as_json)

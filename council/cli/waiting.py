@@ -12,7 +12,7 @@ import typer
 from council.cli.context import tell
 from council.cli.daemon import serve
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Errand, Show, silent
+from council.desk.drop_and_wait import Errand, Show, control, silent
 from council.engine.receipts import Receipt
 from council.errors import (
     EXIT_FAILED,
@@ -55,6 +55,11 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
         later = "`council show` prints its answer when it is ready"
         typer.echo(f"The daemon continues with {name}: {ends}, {later}.", err=True)
         raise
+
+
+def obey(desk: Desk, type_: str, user: str | None = None, timeout_s: float = 60.0, /, **keys: Any) -> Receipt:
+    """The receipt of a control command that a person typed, on behalf of `user`, else as the steward. Raises as `wait_for`."""
+    return wait_for(desk, control(desk, type_, user, **keys), timeout_s, quiet=True, offline=True)
 
 
 def require_own_model(desk: Desk, model: str | None) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from council.cli.context import REQUIRED, AsJson, aligned, state, tell, with_parameters
+from council.cli.context import REQUIRED, AsJson, User, aligned, state, tell, with_parameters
 from council.cli.groups import SectionedGroup
 from council.desk.workspace_desk import change, look
 from council.errors import UsageError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-_User = Annotated[str, typer.Option(help="The user on whose behalf you act. Default: the steward.", show_default=False)]
 _Note = Annotated[str, typer.Argument(help="The note's id.")]
 _MAX_CELL_CHARS, _MAX_LAST_CHARS = 60, 500
 _MAX_INPUT_CHARS = 20_001  # one more than a note may have
@@ -69,7 +68,7 @@ def _command(action: Verb) -> Callable[..., None]:
         else:
             option = typer.Option(help=told, show_default=False)
             parameters[spelled[name]] = Annotated[kind | None, option], None
-    return with_parameters(run, parameters | {"user": (_User, "steward"), "as_json": (AsJson, False)})
+    return with_parameters(run, parameters | {"user": (User, "steward"), "as_json": (AsJson, False)})
 
 
 def _typed(annotation: Any) -> Any:
@@ -93,14 +92,14 @@ for _action in ACTIONS.values():
 
 
 @_GROUPS["notes"].command()
-def lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
+def lock(ctx: typer.Context, note: _Note, user: User = "steward", as_json: AsJson = False) -> None:
     """Lock your note with a secret, asked for at the terminal; else read from standard input."""
     made = change(state(ctx).desk(), "lockNote", user, {"noteId": note}, _secret(twice=True))
     _tell(made, as_json=as_json)
 
 
 @_GROUPS["notes"].command()
-def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
+def unlock(ctx: typer.Context, note: _Note, user: User = "steward", as_json: AsJson = False) -> None:
     """Unlock a note with its secret, for this user and for `unlock_ttl_s`."""
     desk = state(ctx).desk()
     made = change(desk, "unlockNote", user, {"noteId": note}, _secret())
@@ -108,13 +107,13 @@ def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: As
 
 
 @_GROUPS["notes"].command("remove-lock")
-def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
+def remove_lock(ctx: typer.Context, note: _Note, user: User = "steward", as_json: AsJson = False) -> None:
     """Remove the lock of your note, after you have unlocked it."""
     _tell(change(state(ctx).desk(), "removeLock", user, {"noteId": note}), as_json=as_json)
 
 
 @_GROUPS["notifications"].callback(invoke_without_command=True)
-def notifications(ctx: typer.Context, user: _User = "steward", as_json: AsJson = False) -> None:
+def notifications(ctx: typer.Context, user: User = "steward", as_json: AsJson = False) -> None:
     """Notifications and reminders: lists yours."""
     if ctx.invoked_subcommand is None:
         _show(look(state(ctx).desk(), "listNotifications", user, {}), as_json=as_json)

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import state, tell
-from council.cli.waiting import wait_for
-from council.desk.drop_and_wait import control
+from council.cli.context import Timeout, state, tell
+from council.cli.waiting import obey, print_receipt
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import SystemClock
 from council.safety.untrusted import plain_line
@@ -17,7 +16,6 @@ from council.world.world_store import Book, deadline_utc, no_world
 
 app = typer.Typer(no_args_is_help=True)
 
-_Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the receipt.")]
 _Agent = Annotated[int, typer.Argument(min=1, help="The player's agent_id; `council world status` lists them.")]
 
 
@@ -30,7 +28,7 @@ def init(
     ] = "20x20",
     seed: Annotated[int, typer.Option(min=0, help="The seed of every random number.")] = 1,
     pace: Annotated[int, typer.Option(min=1, help="Seconds in which a round accepts actions.")] = 30,
-    timeout_s: _Timeout = 60.0,
+    timeout_s: Timeout = 60.0,
 ) -> None:
     """Make the world of this home. Its rounds begin with the daemon."""
     width, times, height = land.lower().partition("x")
@@ -40,25 +38,25 @@ def init(
 
 
 @app.command()
-def pause(ctx: typer.Context, timeout_s: _Timeout = 60.0) -> None:
+def pause(ctx: typer.Context, timeout_s: Timeout = 60.0) -> None:
     """Stop the rounds; submissions are refused until the world goes on."""
     _obey(ctx, "world_pause", timeout_s)
 
 
 @app.command()
-def resume(ctx: typer.Context, timeout_s: _Timeout = 60.0) -> None:
+def resume(ctx: typer.Context, timeout_s: Timeout = 60.0) -> None:
     """Let a paused world go on."""
     _obey(ctx, "world_resume", timeout_s)
 
 
 @app.command()
-def ban(ctx: typer.Context, agent: _Agent, timeout_s: _Timeout = 60.0) -> None:
+def ban(ctx: typer.Context, agent: _Agent, timeout_s: Timeout = 60.0) -> None:
     """Refuse a player from now on."""
     _obey(ctx, "world_ban", timeout_s, agent=agent)
 
 
 @app.command()
-def unban(ctx: typer.Context, agent: _Agent, timeout_s: _Timeout = 60.0) -> None:
+def unban(ctx: typer.Context, agent: _Agent, timeout_s: Timeout = 60.0) -> None:
     """Let a banned player in again."""
     _obey(ctx, "world_unban", timeout_s, agent=agent)
 
@@ -67,7 +65,7 @@ def unban(ctx: typer.Context, agent: _Agent, timeout_s: _Timeout = 60.0) -> None
 def rollback(
     ctx: typer.Context,
     to_round: Annotated[int, typer.Argument(min=0, help="The round whose end is the new beginning.")],
-    timeout_s: _Timeout = 60.0,
+    timeout_s: Timeout = 60.0,
 ) -> None:
     """Begin a new round as an older one ended. Nothing is deleted."""
     _obey(ctx, "world_rollback", timeout_s, to_round=to_round)
@@ -129,7 +127,4 @@ def _book(ctx: typer.Context) -> Book:
 
 
 def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: Any) -> None:
-    desk = state(ctx).desk()
-    receipt = wait_for(desk, control(desk, type_, **keys), timeout_s, quiet=True, offline=True)
-    for note in receipt.notes:
-        typer.echo(note)
+    print_receipt(obey(state(ctx).desk(), type_, None, timeout_s, **keys))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
@@ -21,7 +21,6 @@ from council.markup import front_matter
 
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
-Item = TypeVar("Item")
 _MAX_DEPTH = 64  # commands have a few levels; PyYAML's work for one more grows with those around it
 MAX_PROBLEMS = 20  # told of one file; more than that nobody corrects before trying again
 
@@ -49,13 +48,6 @@ class Problem:
         """The field and what it does, or a colon and what is said of it."""
         between = ": " if self.message[:1].isupper() else " "
         return f"`{' '.join(self.field.split())[:100]}`{between}{self.message}" if self.field else self.message
-
-
-@dataclass(frozen=True)
-class Others(Problem):
-    """Stands for `count` more problems."""
-
-    count: int = 0
 
 
 class Unparsable(CommandInvalid):
@@ -108,18 +100,8 @@ def decode(data: bytes) -> str:
         ) from None
 
 
-def first_problems(found: Sequence[Item], problem: Callable[[Item], Problem]) -> list[Problem]:
-    """The first MAX_PROBLEMS by `problem`, and one that counts the others."""
-    told = [problem(each) for each in found[:MAX_PROBLEMS]]
-    return [*told, _others(len(found) - len(told))] if len(found) > len(told) else told
-
-
-def _others(count: int) -> Others:
-    return Others(f"and {count} more", "correct these first, then try again", count=count)
-
-
 def invalid(problems: Sequence[Problem]) -> CommandInvalid:
-    """All problems as one error, which tells the first MAX_PROBLEMS and counts the others."""
+    """All problems as one error. It tells the first MAX_PROBLEMS, and says so where there are more."""
     message, data = _summary(problems)
     return CommandInvalid(message, **data)
 
@@ -138,10 +120,9 @@ def unparsable(message: str, fix: str, line: int | None, column: int | None) -> 
 
 
 def _summary(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
-    told = [problem for problem in problems if not isinstance(problem, Others)][:MAX_PROBLEMS]
-    left = sum(problem.count if isinstance(problem, Others) else 1 for problem in problems) - len(told)
-    first = told[0]
-    told += [_others(left)] if left else []
+    first, told = problems[0], list(problems[:MAX_PROBLEMS])
+    if len(problems) > MAX_PROBLEMS:
+        told.append(Problem("and more", "correct these first, then try again"))
     return "; ".join(str(problem) for problem in told), {
         "fix": "; ".join(dict.fromkeys(problem.fix for problem in told)),
         "line": first.line,

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from council.commands.file_formats import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
+from council.commands.file_formats import MAX_PROBLEMS, Document, Loc, NotACommand, Problem, invalid, read_document
 from council.commands.models import PATTERNS_IN_WORDS, CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
@@ -38,7 +38,7 @@ def is_kept(types: CommandTypes, name: str, data: bytes) -> bool:
 
 
 def validate(types: CommandTypes, document: Document) -> CommandBase:
-    """The command that a document holds. Raises CommandInvalid with the first problems and the number of the others."""
+    """The command that a document holds. Raises CommandInvalid with the first problems."""
     value = document.value
     if not isinstance(value, dict):
         fix = "write one object with the keys task_description and output_artifact_path"
@@ -53,7 +53,8 @@ def validate(types: CommandTypes, document: Document) -> CommandBase:
         return types.union.validate_python(value)
     except ValidationError as error:
         model = types[tag].model
-        raise invalid(first_problems(error.errors(), lambda detail: _problem(document, model, detail))) from None
+        found = error.errors()[: MAX_PROBLEMS + 1]
+        raise invalid([_problem(document, model, detail) for detail in found]) from None
 
 
 _EXPECTED = {

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-from council.commands.file_formats import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
+from council.commands.file_formats import MAX_PROBLEMS, Document, Loc, NotACommand, Problem, invalid, read_document
 from council.commands.models import DEFAULT_LANE, CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.types import DEFAULT_TYPE, CommandTypes, tag_of
@@ -149,7 +149,7 @@ def occurrence_pattern(file: str) -> re.Pattern[str]:
 
 def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCommand:
     """The recurring command in `data`, read by the ending of `name`. Raises Unparsable, CommandInvalid with the first
-    problems and the number of the others, or NotACommand."""
+    problems, or NotACommand."""
     try:
         document = read_document(name, data)
     except NotACommand:
@@ -200,7 +200,7 @@ def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
         fix = f'did you mean "{near}"?' if near else "the keys are cron and zone"
         return Problem("is not a known key", fix, f"{_KEY}.{key}", *document.locate((_KEY, key)))
 
-    problems = first_problems([key for key in given if key not in ("cron", "zone")], unknown)
+    problems = [unknown(key) for key in given if key not in ("cron", "zone")]
     if "cron" not in given:
         problems.append(Problem("is missing", f'add "cron": "{_EXAMPLE}"', f"{_KEY}.cron", *place))
     else:
@@ -266,12 +266,12 @@ def _placeholder_problems(document: Document) -> list[Problem]:
         found += [(("input_artifacts", index), entry) for index, entry in enumerate(inputs)]
     known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
 
-    def unknown(place: tuple[Loc, str]) -> Problem:
-        loc, word = place
+    def unknown(loc: Loc, word: str) -> Problem:
         message = f"contains {{{word}}}, which is not a placeholder; known: {known}"
         near = nearest(word, PLACEHOLDERS)
         fix = f"use {{{near}}}" if near else "use one of them"
         return Problem(message, fix, ".".join(str(part) for part in loc), *document.locate(loc))
 
     words = [(loc, word) for loc, text in found if isinstance(text, str) for word in _PLACEHOLDER.findall(text)]
-    return first_problems([(loc, word) for loc, word in words if word not in PLACEHOLDERS], unknown)
+    wrong = [(loc, word) for loc, word in words if word not in PLACEHOLDERS]
+    return [unknown(loc, word) for loc, word in wrong[: MAX_PROBLEMS + 1]]

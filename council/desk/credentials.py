@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from council.desk.desk import Desk
 from council.errors import UsageError
 from council.ids import timestamp
 from council.keys.key_sources import HomeKeys
-
-if TYPE_CHECKING:
-    from council.vault.contract import StoredCredential
-    from council.vault.database import DatabaseVault
-
-# NOTE: the vault in the database loads SQLAlchemy: it is imported where it is asked for.
+from council.vault.contract import StoredCredential
+from council.vault.database import DatabaseVault, entries_in
 
 
 def stored_credentials(desk: Desk) -> Sequence[StoredCredential]:
@@ -24,16 +19,12 @@ def stored_credentials(desk: Desk) -> Sequence[StoredCredential]:
     if desk.settings.vault == "aws":
         with desk.safe() as safe:
             return safe.vault().list()
-    from council.vault.database import entries_in
-
     return entries_in(desk.store)
 
 
 @contextmanager
 def own_vault(desk: Desk) -> Iterator[DatabaseVault]:
     """The vault in the database. Raises UsageError for one that a service keeps: it rotates and checks by itself."""
-    from council.vault.database import DatabaseVault
-
     with desk.safe() as safe:
         built = safe.vault()
         if not isinstance(built, DatabaseVault):

@@ -1,4 +1,4 @@
-"""Plans as every door asks for them: which wait and for whom, one by what a person gives of its id, and its decision."""
+"""Plans as every door asks for them: those that a person sees, and one by what a person gives of its id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Errand, control
 from council.errors import UsageError
 from council.ids import STEWARD, Principal, SystemClock, timestamp_of
 from council.plans.confirmation_token import confirmation_token
@@ -27,34 +26,26 @@ def now_ms() -> int:
     return int(SystemClock().now().timestamp() * 1000)
 
 
-def waiting(desk: Desk) -> list[Plan]:
-    """The plans that wait for a person, oldest first. Raises ConfigError, StorageFailed."""
-    return waiting_plans(desk.store, now_ms())
-
-
 def only_waiting(desk: Desk, user: str) -> Plan:
     """The one plan that waits for this user. Raises UsageError where none or several do."""
-    found = [plan for plan in waiting(desk) if plan.principal == user]
+    found = [plan for plan in waiting_plans(desk.store, now_ms()) if plan.principal == user]
     if len(found) == 1:
         return found[0]
     told = f"{len(found)} plans wait for {user}" if found else f"no plan waits for {user}"
     raise UsageError(f"{told}.", fix="name one; `council plans list` shows them, `--user` says whose you decide")
 
 
-def newest(desk: Desk, count: int, principal: str | None = None) -> list[Plan]:
-    """The newest plans, in whatever state: all, or those of one principal. Raises as `waiting`."""
-    return newest_plans(desk.store, count, principal)
-
-
 def seen_plans(desk: Desk, principal: Principal) -> list[PlanMark]:
-    """The plans that this person sees, the newest first: a user their own. Raises as `waiting`."""
+    """The plans that this person sees, the newest first: a user their own. Raises ConfigError, StorageFailed."""
     return plan_marks(desk.store, now_ms(), principal.sees)
 
 
 def find_plan(desk: Desk, given: str, principal: Principal = STEWARD) -> Plan:
     """The one plan that `given` means for this person: an id, its beginning, or `last`. Raises PlanNotFound, UsageError."""
     whose = principal.sees  # two at the most: more than one is not understood, however many
-    matches = newest(desk, 1, whose) if given == "last" else plans_starting_with(desk.store, given, 2, whose)
+    matches = (
+        newest_plans(desk.store, 1, whose) if given == "last" else plans_starting_with(desk.store, given, 2, whose)
+    )
     matches = [plan for plan in matches if plan.plan_id == given] or matches
     if len(matches) == 1:
         return matches[0]
@@ -79,11 +70,6 @@ def token_of(desk: Desk, plan: Plan) -> str:
 def is_safe(plan: Plan) -> bool:
     """True for one change that can be undone: a single keystroke may confirm and apply it."""
     return len(plan.previews) == 1 and plan.previews[0].undoable
-
-
-def decision(desk: Desk, type_: str, plan: Plan, user: str | None, **keys: Any) -> Errand:
-    """A command about a plan, dropped; on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
-    return control(desk, type_, user, plan=plan.plan_id, **keys)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from council.desk.overview import overview
 from council.engine.receipts import Receipt
 from council.errors import EXIT_NO_DAEMON, CommandInvalid, CouncilError, DaemonRunning
 from council.ids import STEWARD
+from council.users.sign_in_links import make_link
 
 _WAIT_S = 30.0
 
@@ -72,4 +73,4 @@ def sign_in_link(desk: Desk, user_id: str) -> str:
     secure = settings.behind_tls and settings.http_hosts
     address = f"https://{settings.http_hosts[0]}" if secure else f"http://{seen.daemon['http']}"
     with desk.safe() as safe:
-        return f"{address}/sign-in?link={safe.sign_ins().make_link(user_id)}"
+        return f"{address}/sign-in?link={make_link(safe.trail.log(), user_id)}"

@@ -38,17 +38,13 @@ async def audited_effect(run: Run, trail: Trail, step: str, change: Callable[[Tr
 
 
 class RunAudit:
-    """The audit of runs. Without a trail nothing is recorded: for runs that change nothing of anybody's. Everything may be
-    asked again for the same run, and then records nothing twice; everything raises StorageFailed."""
+    """The audit of runs. Everything may be asked again for the same run, and then records nothing twice; everything raises
+    StorageFailed."""
 
-    def __init__(self, store: Store, trail: Trail | None, audited_as: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, trail: Trail, audited_as: Callable[[str], str]) -> None:
         self._store = store
         self._audited_as = audited_as
-        self._trail = trail
-
-    def head(self) -> str:
-        """The end of the chain now."""
-        return self._trail.head() if self._trail is not None else ""
+        self.trail = trail
 
     async def refused(self, header: RunHeader, refusals: Sequence[Mapping[str, str]]) -> None:
         """Records what was refused to a run so far: its end may be long in coming."""
@@ -60,52 +56,39 @@ class RunAudit:
         what, detail = "drift_accepted", {"run": run_id}
         await self._write(lambda done: done.record("approval", what, STEWARD.id, detail, run_id=run_id, step=what))
 
-    def end(
-        self, tx: Tx, header: RunHeader, committed: Commit, refusals: Sequence[Mapping[str, str]]
-    ) -> tuple[str, Transaction | None]:
-        """Records within a run's commit what it changes: the end of the chain then, and what `settle` wants afterwards. A
-        commit is known by its own bytes: a run that goes on and ends again has another one."""
-        if self._trail is None:
-            return "", None
-        transaction = self._trail.join(tx)
+    def end(self, tx: Tx, header: RunHeader, committed: Commit, refusals: Sequence[Mapping[str, str]]) -> Transaction:
+        """Records within a run's commit what it changes; the trail settles it afterwards. A commit is known by its own bytes: a
+        run that goes on and ends again has another one."""
+        transaction = self.trail.join(tx)
         record_refusals(transaction, header.run_id, actor_of(header), refusals)
         files = [{"path": file.final, "sha256": file.sha256} for file in committed.files[:MAX_FILES]]
         detail = {"type": header.type, "lane": header.lane, "status": committed.status, "files": files}
         step = f"commit-{sha256_hex(msgspec.json.encode(committed))[:16]}"
         action = self._audited_as(header.type)
         transaction.record("effect", action, actor_of(header), detail, run_id=header.run_id, step=step)
-        return str(transaction.head), transaction
+        return transaction
 
     async def displaced(self, header: RunHeader, wanted: str, final: str, sha256: str) -> None:
         """Records where a file of a commit went that a person's edit kept from its place."""
         detail = {"files": [{"path": final, "sha256": sha256}], "wanted": wanted}
-        actor, run_id, step = actor_of(header), header.run_id, f"displaced-{sha256[:16]}"
-        await self._write(lambda done: done.record("effect", "file_displaced", actor, detail, run_id=run_id, step=step))
+        await self._effect(header, "file_displaced", detail, f"displaced-{sha256[:16]}")
 
     async def taken_away(self, header: RunHeader, path: str, sha256: str) -> None:
         """Records that a run takes an earlier page of its own away, before it does."""
         detail = {"files": [{"path": path, "sha256": ""}]}
-        actor, run_id, step = actor_of(header), header.run_id, f"taken-away-{sha256[:16]}"
-        await self._write(
-            lambda done: done.record("effect", "page_taken_away", actor, detail, run_id=run_id, step=step)
-        )
+        await self._effect(header, "page_taken_away", detail, f"taken-away-{sha256[:16]}")
 
-    def settle(self, done: Transaction | None) -> None:
-        """Follows the commit."""
-        if self._trail is not None and done is not None:
-            self._trail.settle(done)
+    async def _effect(self, header: RunHeader, action: str, detail: Mapping[str, object], step: str) -> None:
+        actor, run_id = actor_of(header), header.run_id
+        await self._write(lambda done: done.record("effect", action, actor, detail, run_id=run_id, step=step))
 
     async def _write(self, record: Callable[[Transaction], object]) -> None:
-        if self._trail is None:
-            return
-        trail = self._trail
-
         def write(tx: Tx) -> Transaction:
-            done = trail.join(tx)
+            done = self.trail.join(tx)
             record(done)
             return done
 
-        trail.settle(await self._store.write(write))
+        self.trail.settle(await self._store.write(write))
 
 
 def actor_of(header: RunHeader) -> str:

@@ -55,23 +55,23 @@ class Engine:
         events: Events,
         clock: Clock,
         *,
+        audit: Trail,
+        redactor: Redactor,
         on_ended: Callable[[Run, RunStatus], None],
-        controls: Mapping[str, ControlHandler] | None = None,
+        controls: Mapping[str, ControlHandler],
         before_asking_again: Callable[[], None] = lambda: None,
-        audit: Trail | None = None,
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
         recorded_day: Callable[[str], str | None] = lambda run_secret: None,
-        redactor: Redactor | None = None,
         informed: Callable[[], Awaitable[None]] = nothing_new,
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are the handlers beside the engine's own.
-        `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
-        A cassette, or a test that compares two runs, gives the `run_secret` of a command. `recorded_day` is the day of the run
-        that a cassette was recorded from. No record holds a secret of `redactor`, which is `informed` before each.
+        `before_asking_again` is told of a run that somebody lets ask its provider now. A cassette, or a test that compares
+        two runs, gives the `run_secret` of a command. `recorded_day` is the day of the run that a cassette was recorded from.
+        No record holds a secret of `redactor`, which is `informed` before each.
         """
         settings = premises.settings
         self._store = store
-        self._redactor = redactor or Redactor()
+        self._redactor = redactor
         self._premises = replace(premises, redactor=self._redactor)
         self._commands = commands
         self._receipts = Receipts(store)
@@ -103,7 +103,7 @@ class Engine:
         steering = RunSteering(self, self._cancels, reopener)
         self._controls: dict[str, ControlHandler] = {
             "cancel": steering.cancel, "resume": steering.resume, "retry": steering.retry, "answer": self._answering,
-            **(controls or {}),
+            **controls,
         }  # fmt: skip
 
     async def admit(self, command: RunBase, file: FileIdentity) -> Run | Receipt:

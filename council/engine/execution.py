@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,6 +34,9 @@ from council.ids import Clock, timestamp
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
 from council.typed_json import decode_json
+
+if TYPE_CHECKING:
+    from council.audit.log import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -61,14 +64,14 @@ class Executor:
         runs: Runs,
         audited_as: Callable[[str], str],
         clock: Clock,
-        audit: Trail | None,
+        audit: Trail,
         max_attempts: int,
         on_ended: Callable[[Run, RunStatus], None],
         require_places: Callable[[str], None],
     ) -> None:
-        """`audited_as` is the audit's word for the end of a run of a type. `audit` None: nothing is recorded. `on_ended`
-        takes the command file of a run whose receipt answers. `require_places` raises where the home's own files lie
-        elsewhere: a run whose memory would go there fails."""
+        """`audited_as` is the audit's word for the end of a run of a type. `on_ended` takes the command file of a run
+        whose receipt answers. `require_places` raises where the home's own files lie elsewhere: a run whose memory would
+        go there fails."""
         self._store = store
         self._root = root
         self._runs = runs
@@ -124,7 +127,7 @@ class Executor:
             journal.closed = True  # once more, for what was said until then
             execution = self._runs.begin(run)
             await self._finish_of(run, execution)
-        journal.note(AUDIT_HEAD, self._audit.head(), type=str)
+        journal.note(AUDIT_HEAD, self._audit.trail.head(), type=str)
         run.state = "PRODUCING_ARTIFACT"
         run.publish(RunState(state=run.state))
         return execution
@@ -191,21 +194,21 @@ class Executor:
         files = await stage(self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
         displaced = run.journal.redactor.redact(run.output.displaced) if run.output_path else ""
-        appended: list[Any] = []
+        audited: list[Transaction] = []
 
         def seal(tx: Tx) -> Commit:
             committed = Commit(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
-            head, done = self._audit.end(tx, run.header, committed, run.refusals)
-            appended.append(done)
+            done = self._audit.end(tx, run.header, committed, run.refusals)
+            audited.append(done)
             for each in claims:
                 each.note(tx)
             for one in outcome.kept:
                 tx.execute(sql.KEEP, (one.owner, one.name, one.data))
-            sealed = msgspec.structs.replace(receipt, audit_head=head)
+            sealed = msgspec.structs.replace(receipt, audit_head=str(done.head))
             return msgspec.structs.replace(committed, receipt=msgspec.Raw(msgspec.json.encode(sealed)))
 
         await run.journal.commit(seal)
-        self._audit.settle(appended[-1])
+        self._audit.trail.settle(audited[-1])
 
     def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef | None) -> Receipt:
         header = run.header

@@ -1,11 +1,12 @@
-"""Keys by which programs call over HTTP. Only their hashes are kept: a key is shown once, when it is made."""
+"""Keys by which programs call over HTTP. Only their hashes are kept: a key is shown once, when it is made.
+Every change to a person's keys is audited in its own transaction."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import STEWARD, Clock, sha256_hex, timestamp
 from council.storage.reader import Looking
@@ -13,9 +14,6 @@ from council.storage.store import Tx
 from council.storage.versions import has_table
 from council.users import statements as sql
 from council.users.people import PLAYER_PREFIX, principal_in, user_in
-
-if TYPE_CHECKING:
-    from council.audit.log import AuditLog  # sqlalchemy, which no look-up of a key needs
 
 KEY_PREFIX = "council-key-"  # of people; players have their own
 _ID_CHARS = 12  # of a key's hash: enough to tell the keys of a home apart
@@ -63,42 +61,36 @@ def keys_of_people(store: Looking) -> list[PersonKey]:
     return store.read(lambda tx: [PersonKey(row[0][:_ID_CHARS], *row[1:]) for row in _rows(tx)])
 
 
-class PersonKeys:
-    """The keys of the people of one home. Every change is audited in its own transaction."""
+def add_key(audit: AuditLog, user_id: str, expires: str = "") -> str:
+    """A new key for a person's programs. Raises NoPrincipal, StorageFailed."""
+    with audit.transaction() as done:
+        principal_in(done.tx, user_id)
+        key = make_key(done.tx, audit.clock, prefix=KEY_PREFIX, owner=user_id, expires=expires)
+        detail = {"user": user_id, "key": hash_of(key)[:_ID_CHARS], "expires": expires}
+        done.record("effect", "key_added", STEWARD.id, detail)
+    return key
 
-    def __init__(self, audit: AuditLog, clock: Clock) -> None:
-        self._audit = audit
-        self._clock = clock
 
-    def add_key(self, user_id: str, expires: str = "") -> str:
-        """A new key for a person's programs. Raises NoPrincipal, StorageFailed."""
-        with self._audit.transaction() as done:
-            principal_in(done.tx, user_id)
-            key = make_key(done.tx, self._clock, prefix=KEY_PREFIX, owner=user_id, expires=expires)
-            detail = {"user": user_id, "key": hash_of(key)[:_ID_CHARS], "expires": expires}
-            done.record("effect", "key_added", STEWARD.id, detail)
-        return key
-
-    def revoke(self, named: str) -> tuple[str, int]:
-        """Ends a key, by its id, or all keys of a person. Their sessions end, too, for one may have begun with the key. The
-        person, and how many keys were revoked. Raises UsageError for what names neither."""
-        with self._audit.transaction() as done:
-            rows, now = _rows(done.tx), timestamp(self._clock.now())
-            is_person = named == STEWARD.id or user_in(done.tx, named) is not None
-            found = [row for row in rows if row[1] == named] if is_person else [
-                row for row in rows if named and row[0].startswith(named)
-            ]  # fmt: skip
-            if not is_person and len(found) != 1:
-                told = "several keys begin with" if found else "there is no key and no user"
-                raise UsageError(f"{told} {named!r}.", fix="`council keys list` shows the keys")
-            owner = named if is_person else found[0][1]
-            revoked = [row[0] for row in found if not row[4]]
-            for sha256 in revoked:
-                done.tx.execute(sql.REVOKE_ONE, (now, sha256))
-            done.tx.execute(sql.END_SIGN_INS, (owner,))
-            detail = {"user": owner, "keys": [sha256[:_ID_CHARS] for sha256 in revoked]}
-            done.record("effect", "key_revoked", STEWARD.id, detail)
-        return owner, len(revoked)
+def revoke_keys(audit: AuditLog, named: str) -> tuple[str, int]:
+    """Ends a key, by its id, or all keys of a person. Their sessions end, too, for one may have begun with the key. The
+    person, and how many keys were revoked. Raises UsageError for what names neither."""
+    with audit.transaction() as done:
+        rows, now = _rows(done.tx), timestamp(audit.clock.now())
+        is_person = named == STEWARD.id or user_in(done.tx, named) is not None
+        found = [row for row in rows if row[1] == named] if is_person else [
+            row for row in rows if named and row[0].startswith(named)
+        ]  # fmt: skip
+        if not is_person and len(found) != 1:
+            told = "several keys begin with" if found else "there is no key and no user"
+            raise UsageError(f"{told} {named!r}.", fix="`council keys list` shows the keys")
+        owner = named if is_person else found[0][1]
+        revoked = [row[0] for row in found if not row[4]]
+        for sha256 in revoked:
+            done.tx.execute(sql.REVOKE_ONE, (now, sha256))
+        done.tx.execute(sql.END_SIGN_INS, (owner,))
+        detail = {"user": owner, "keys": [sha256[:_ID_CHARS] for sha256 in revoked]}
+        done.record("effect", "key_revoked", STEWARD.id, detail)
+    return owner, len(revoked)
 
 
 def _rows(tx: Tx) -> list[tuple[str, ...]]:

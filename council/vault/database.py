@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
-
 from council.audit.chain import Record
 from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
@@ -24,6 +22,7 @@ from council.keys.key_sources import KeySource, require_keys
 from council.keys.keyring import Keyring
 from council.redaction import Secret
 from council.storage.reader import Looking
+from council.storage.store import Tx
 from council.vault import statements as sql
 from council.vault.contract import (
     CREDENTIAL_REMOVED,
@@ -37,7 +36,6 @@ from council.vault.contract import (
     told_of,
 )
 from council.vault.sealing import CredentialPlace, seal, unseal
-from council.vault.tables import credentials
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +47,14 @@ class Rotation:
     kid: str
     resealed: int
     retired: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """A credential as it is kept."""
+
+    value: bytes
+    entry: StoredCredential
 
 
 @dataclass(eq=False)
@@ -69,11 +75,12 @@ class DatabaseVault(Vault):
             key = self._keys().primary  # NOTE: under the write lock, so that no rotation retires it before the commit
             entries = []
             for one in given:
-                before = _row(transaction.tx.core, one.place)
-                version = before.version + 1 if before is not None else 1
+                before = _sealed_at(transaction.tx, one.place)
+                version = before.entry.version + 1 if before is not None else 1
                 entry = StoredCredential(one.place, version, self._now(), one.expires_at, key.kid)
                 sealed = seal(one.value, one.place, version, one.expires_at, key)
-                _put(transaction.tx.core, entry, sealed, before.id if before is not None else None)
+                told = (version, entry.created_at, entry.expires_at, entry.kid)
+                transaction.tx.execute(sql.PUT, (str(uuid.uuid4()), sealed, *one.place.parts, *told))
                 transaction.record("effect", CREDENTIAL_SET, STEWARD.id, told_of(entry) | {"key": key.kid})
                 entries.append(entry)
             return entries
@@ -82,21 +89,19 @@ class DatabaseVault(Vault):
         with self._audit.transaction() as transaction:
             detail = {"credential": str(place), "purpose": purpose}
             transaction.record("secret_read", "credential_read", actor, detail)
-        with self._audit.store.reading() as tx:
-            connection = tx.core
-            row = _row(connection, place)
-        if row is None:
+        found = self._audit.store.read(lambda tx: _sealed_at(tx, place))
+        if found is None:
             raise absent(place)
-        if row.expires_at and row.expires_at <= self._now():
-            raise expired(place, row.expires_at)
+        entry = found.entry
+        if entry.expires_at and entry.expires_at <= self._now():
+            raise expired(place, entry.expires_at)
         # A sealed value that is put back into its own place would open.
-        entry = _entry(row)
         record = self._audit.latest((CREDENTIAL_SET, CREDENTIAL_REMOVED), credential=str(entry.place))
         version = _version_told(record) if record is not None else None
         if version is not None and version != entry.version:
             fix = "set it again with `council vault set`, and look at `council audit verify`"
             raise CredentialRefused(_not_as_told(entry, version), reason="tampered", fix=fix)
-        value = self._opened(row, self._keys())
+        value = self._opened(found, self._keys())
         self._register(value)
         return value
 
@@ -105,7 +110,7 @@ class DatabaseVault(Vault):
 
     def remove(self, place: CredentialPlace) -> None:
         with self._audit.transaction() as transaction:
-            if transaction.tx.core.execute(delete(credentials).where(_at(place))).rowcount == 0:
+            if transaction.tx.execute(sql.REMOVE, place.parts).fetchone() is None:
                 raise absent(place)
             transaction.record("effect", CREDENTIAL_REMOVED, STEWARD.id, {"credential": str(place)})
         self._sweep()
@@ -124,18 +129,16 @@ class DatabaseVault(Vault):
                 versions[json.loads(record.detail)["credential"]] = _version_told(record) or 0
         keys = self._keys()
         failed = []
-        with self._audit.store.reading() as tx:
-            connection = tx.core
-            for row in connection.execute(select(credentials)):
-                entry = _entry(row)
-                version = versions.pop(str(entry.place), None)
-                problem = "" if partly or version == entry.version else _not_as_told(entry, version or 0)
-                if not problem:
-                    try:
-                        self._opened(row, keys)
-                    except CredentialRefused as error:
-                        problem = error.message
-                failed += [(entry, problem)] if problem else []
+        for one in self._audit.store.read(_all_sealed):
+            entry = one.entry
+            version = versions.pop(str(entry.place), None)
+            problem = "" if partly or version == entry.version else _not_as_told(entry, version or 0)
+            if not problem:
+                try:
+                    self._opened(one, keys)
+                except CredentialRefused as error:
+                    problem = error.message
+            failed += [(entry, problem)] if problem else []
         for name, version in versions.items():
             if version and not partly:
                 user, *role, key = name.split("/")
@@ -150,22 +153,20 @@ class DatabaseVault(Vault):
         with self._audit.transaction() as transaction, self._source.held():
             keys = self._keys()
             newer = keys.grown() if self._source.writable and not keys.superseded else keys
-            rows = transaction.tx.core.execute(select(credentials)).all()
-            opened = [(row, self._opened(row, keys)) for row in rows if row.encryption_key_id != newer.primary.kid]
+            older = [one for one in _all_sealed(transaction.tx) if one.entry.kid != newer.primary.kid]
+            opened = [(one.entry, self._opened(one, keys)) for one in older]
             if newer is not keys:
                 self._source.save(newer)
-            for row, value in opened:
-                entry = _entry(row)
+            for entry, value in opened:
                 sealed = seal(value, entry.place, entry.version, entry.expires_at, newer.primary)
-                changed = {"encrypted_value": sealed, "encryption_key_id": newer.primary.kid}
-                transaction.tx.core.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
+                transaction.tx.execute(sql.RESEAL, (sealed, newer.primary.kid, *entry.place.parts))
             old = [key.kid for key in newer.superseded] if self._source.writable else []
             detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
             with self._audit.transaction() as transaction, self._source.held():
-                used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
-                self._source.save(self._keys().settled(set(used)))  # without those that seal nothing any more
+                used = {str(row[0]) for row in transaction.tx.execute(sql.KEYS_IN_USE).fetchall()}
+                self._source.save(self._keys().settled(used))  # without those that seal nothing any more
         self._sweep()
         return Rotation(newer.primary.kid, len(opened), tuple(old))
 
@@ -176,14 +177,14 @@ class DatabaseVault(Vault):
         except StorageFailed as error:
             log.warning("what was encrypted before may still be in the database's files, encrypted: %s", error)
 
-    def _opened(self, row: Any, keys: Keyring) -> Secret:
-        entry = _entry(row)
+    def _opened(self, one: _Sealed, keys: Keyring) -> Secret:
+        entry = one.entry
         key = keys.get(entry.kid)
         if key is None or key.status == "retired":
             message = f"the credential {entry.place} was encrypted with the key {entry.kid}, which is not in use here."
             fix = f"put that key back into {self._source.name}, or set the credential again"
             raise CredentialRefused(message, reason="unknown_key", fix=fix)
-        return unseal(bytes(row.encrypted_value), entry.place, entry.version, entry.expires_at, key)
+        return unseal(one.value, entry.place, entry.version, entry.expires_at, key)
 
     def _keys(self) -> Keyring:
         return require_keys(self._source)
@@ -202,37 +203,23 @@ def _not_as_told(entry: StoredCredential, version: int) -> str:
     return f"the credential {entry.place} is version {entry.version}, but the audit says that {said}."
 
 
-def _at(place: CredentialPlace) -> Any:
-    row = credentials.c
-    return (row.user_id == place.user) & (row.specialist_role == place.role) & (row.credential_key == place.key)
-
-
-def _row(connection: Connection, place: CredentialPlace) -> Any:
-    return connection.execute(select(credentials).where(_at(place))).first()
-
-
 def entries_in(store: Looking) -> list[StoredCredential]:
     """Every place that holds a value, in order; no key is needed. Raises StorageFailed."""
-    rows = store.read(lambda tx: tx.execute(sql.ENTRIES).fetchall())
-    return [StoredCredential(CredentialPlace(*row[:3]), *row[3:]) for row in rows]
+    return [_entry(row) for row in store.read(lambda tx: tx.execute(sql.ENTRIES).fetchall())]
 
 
-def _entry(row: Any) -> StoredCredential:
-    place = CredentialPlace(row.user_id, row.specialist_role, row.credential_key)
-    return StoredCredential(place, row.version, row.created_at, row.expires_at or "", row.encryption_key_id)
+def _all_sealed(tx: Tx) -> list[_Sealed]:
+    return [_sealed(row) for row in tx.execute(sql.ALL_SEALED).fetchall()]
 
 
-def _put(connection: Connection, entry: StoredCredential, sealed: bytes, id_: str | None) -> None:
-    values = {
-        "encrypted_value": sealed,
-        "encryption_key_id": entry.kid,
-        "version": entry.version,
-        "created_at": entry.created_at,
-        "expires_at": entry.expires_at or None,
-    }
-    if id_ is not None:
-        connection.execute(update(credentials).where(credentials.c.id == id_).values(**values))
-        return
-    place = entry.place
-    named = {"user_id": place.user, "specialist_role": place.role, "credential_key": place.key}
-    connection.execute(insert(credentials).values(id=str(uuid.uuid4()), **named, **values))
+def _sealed_at(tx: Tx, place: CredentialPlace) -> _Sealed | None:
+    row = tx.execute(sql.SEALED, place.parts).fetchone()
+    return None if row is None else _sealed(row)
+
+
+def _sealed(row: Sequence[Any]) -> _Sealed:
+    return _Sealed(bytes(row[0]), _entry(row[1:]))
+
+
+def _entry(row: Sequence[Any]) -> StoredCredential:
+    return StoredCredential(CredentialPlace(*row[:3]), *row[3:])

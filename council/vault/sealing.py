@@ -29,7 +29,11 @@ class CredentialPlace:
     key: str
 
     def __str__(self) -> str:
-        return "/".join(part for part in (self.user, self.role, self.key) if part)
+        return "/".join(filter(None, self.parts))
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        return self.user, self.role, self.key
 
 
 def place_of(user: str, role: str, key: str) -> CredentialPlace:

@@ -9,11 +9,12 @@ from typing import Any
 
 from council.desk.desk import Desk
 from council.desk.overview import HomeState, overview, spent_today
-from council.desk.plan_lookup import waiting
+from council.desk.plan_lookup import now_ms
 from council.desk.run_lookup import find_all
 from council.engine.open_questions import open_questions
 from council.engine.runs import WAITS
 from council.events import SpeechPiece
+from council.plans.register import waiting_plans
 from council.reports.explain_words import cost
 from council.web.live_updates import Floor, GrowingSpeech
 from council.web.pagination import Slice, slice_of
@@ -105,7 +106,9 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
     seen, sees_all = overview(desk), person.is_administrator
     mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id]
     ended = desk.ledger.newest(_LOOKED_AT, ended_only=True) if sees_all else find_all(desk, user=person.id)
-    plans = slice_of([plan for plan in waiting(desk) if plan.principal == person.id], asked, "plans", _PLANS)
+    plans = slice_of(
+        [plan for plan in waiting_plans(desk.store, now_ms()) if plan.principal == person.id], asked, "plans", _PLANS
+    )
     refused = seen.refused["newest"]
     return NowView(
         state=seen.state,

@@ -21,7 +21,7 @@ from council.ids import Principal, SystemClock
 from council.storage.store import Tx
 from council.users.api_keys import key_holder
 from council.users.people import principal_in
-from council.users.sign_in_links import SignInRefused, session_holder
+from council.users.sign_in_links import SignInRefused, end_session, open_session, session_holder
 from council.web.problems import problem, templates
 from council.web.rate_limits import KEY_HEADER
 
@@ -130,7 +130,7 @@ async def sign_in(request: Request, desk: DeskHere) -> Response:
 
     def opened() -> str:
         with desk.safe() as safe:
-            return safe.sign_ins().open_session(word, desk.settings.session_ttl_s)
+            return open_session(safe.trail.log(), word, desk.settings.session_ttl_s)
 
     try:
         session = await asyncio.to_thread(opened)
@@ -152,7 +152,7 @@ async def sign_in(request: Request, desk: DeskHere) -> Response:
 def sign_out(request: Request, desk: DeskHere) -> Response:
     """Ends the session."""
     with desk.safe() as safe:
-        safe.sign_ins().end_session(request.cookies.get(COOKIE, ""))
+        end_session(safe.trail.log(), request.cookies.get(COOKIE, ""))
     answer = RedirectResponse("/sign-in", 303)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=desk.settings.behind_tls)
     return answer

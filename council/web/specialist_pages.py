@@ -14,7 +14,7 @@ from starlette.datastructures import FormData
 
 from council.desk.credentials import stored_credentials
 from council.desk.desk import Desk
-from council.desk.plan_lookup import find_plan, newest
+from council.desk.plan_lookup import find_plan
 from council.desk.specialists_desk import (
     examination,
     find_specialist,
@@ -30,6 +30,7 @@ from council.desk.window import hand_in, ordered
 from council.engine.ledger import RunEntry
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd, RunStart, RunWait
+from council.plans.register import newest_plans
 from council.redaction import Secret
 from council.specialists.lifecycle import LIFECYCLE, lacks
 from council.specialists.specialist_registry import approvals_of
@@ -195,7 +196,7 @@ def change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
         raise UsageError(f"a specialist has no change {word[:60]!r}.", fix="go back to the specialist")
     asked = [{"tool": tool, "arguments": arguments} for tool, arguments in operations]
     hand_in(desk, {"type": "plan", "kind": LIFECYCLE.name, "operations": asked}, who.user)
-    return f"/plans/{newest(desk, 1, who.id)[0].plan_id}"
+    return f"/plans/{newest_plans(desk.store, 1, who.id)[0].plan_id}"
 
 
 def _hears(event: Event, asked: Filters) -> bool:

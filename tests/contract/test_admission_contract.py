@@ -24,10 +24,12 @@ from council.engine.runs import Execution, Finish, Handler, Outcome, Premises, R
 from council.errors import CommandInvalid, ConfigError, StorageFailed
 from council.events import Events
 from council.ids import SystemClock
+from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from tests.driver import driver_error, watched
+from tests.planning import trail_of
 from tests.rows import DROP
 
 SECOND = type(DROP)("resume.json", 2, 2, "1" * 64)
@@ -81,7 +83,10 @@ def engine_over(store: Store, home: Path, handler: Handler | None = None, types:
     settings = Settings(model="offline").model_copy(update=slots)
     premises = Premises(Home(home / "home"), settings, store, ConfinedRoot(home / "home"))
     handlers = {"deliberate": handler or Admitting()}
-    return Engine(store, premises, types, handlers, Events(), SystemClock(), on_ended=lambda run, status: None)
+    return Engine(
+        store, premises, types, handlers, Events(), SystemClock(), audit=trail_of(store, home), redactor=Redactor(),
+        on_ended=lambda run, status: None, controls={},
+    )  # fmt: skip
 
 
 def command() -> RunBase:

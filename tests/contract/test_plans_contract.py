@@ -29,7 +29,7 @@ from council.plans.undo import undo_plan
 from council.redaction import MASK, Redactor
 from council.settings import Home, Settings
 from council.storage.store import Store
-from council.users.enrolment import Users
+from council.users.enrolment import add_user, change_roles
 from tests.planning import KEYS, Planning, put
 
 ADA = Principal("ada", "administrator")
@@ -175,7 +175,7 @@ def test_the_way_to_confirm_a_plan_names_its_person(at: Planning) -> None:
 
 
 def test_only_the_person_of_a_plan_decides_it(at: Planning) -> None:
-    Users(at.log, at.clock).add("ada", "Ada", ["administrator"])
+    add_user(at.log, "ada", "Ada", ["administrator"])
     draft = at.draft(put("Soil"), by=ADA)
     assert refusal(at.confirm, draft) == "foreign_plan"
     assert refusal(at.reject, draft) == "foreign_plan"
@@ -299,13 +299,12 @@ def test_rows_that_somebody_changed_since_the_draft_stop_the_plan(at: Planning) 
 
 
 def test_who_lost_a_role_since_the_draft_is_refused(at: Planning) -> None:
-    people = Users(at.log, at.clock)
-    people.add("ada", "Ada", ["administrator", "user"])
+    add_user(at.log, "ada", "Ada", ["administrator", "user"])
     plans = [at.confirm(at.draft(put(title, shelf="closed"), by=ADA), by=ADA) for title in ("one", "two")]
-    people.change_roles("ada", [], ["administrator"])
+    change_roles(at.log, "ada", [], ["administrator"])
     ending = at.apply(plans[0], by=Principal("ada", "user"))
     assert (ending.error.code if ending.error else "") == "tool_refused"
-    people.change_roles("ada", [], ["user"])
+    change_roles(at.log, "ada", [], ["user"])
     ending = at.apply(plans[1], by=Principal("ada", "user"))
     assert (ending.error.code if ending.error else "") == "principal_gone"
     assert at.pages() == []
@@ -401,11 +400,10 @@ def test_undo_is_for_ten_minutes_and_for_what_it_could_take_back(at: Planning) -
 
 
 def test_undo_asks_for_the_authority_of_this_moment(at: Planning) -> None:
-    people = Users(at.log, at.clock)
-    people.add("ada", "Ada", ["administrator", "user"])
+    add_user(at.log, "ada", "Ada", ["administrator", "user"])
     plan = at.confirm(at.draft(put("Soil", shelf="closed"), by=ADA), by=ADA)
     at.apply(plan, by=ADA)
-    people.change_roles("ada", [], ["administrator"])
+    change_roles(at.log, "ada", [], ["administrator"])
     assert refusal(at.undo, plan, by=Principal("ada", "user")) == "nothing_to_undo"
     assert at.pages() == [("closed", "Soil", "")]
 

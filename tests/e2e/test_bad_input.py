@@ -941,7 +941,7 @@ def test_a_command_of_thousands_of_unknown_keys_gets_a_short_note_and_the_next_r
     too_many = count > 4_000
     assert ("holds more than 2,000 keys and values" in note) == too_many
     assert ("`k19` is not a known key" in note) != too_many
-    assert (f"and {count - 20} more" in note) != too_many
+    assert ("**and more**" in note) != too_many
     assert len(note) < 5_000
     serves_the_next(served, f"after-{name}.json")
 

@@ -21,6 +21,7 @@ from council.plans.plan import Advice, Plan
 from council.plans.register import add_plan
 from council.settings.home import find_home
 from council.storage.store import Tx
+from council.users.enrolment import add_user
 from council.users.tables import users
 from council.workspace.tables import members
 from tests.harness import Daemon, command, drop_command, make_home, opened, receipts, rows_of, run_cli, wait_until
@@ -45,7 +46,7 @@ def enrol(home: Path, **roles: str) -> None:
     """People of this home, each with a role."""
     with Desk(find_home(home, {}, home), os.environ).safe() as safe:
         for user, role in roles.items():
-            safe.users().add(user, "", [role])
+            add_user(safe.trail.log(), user, "", [role])
 
 
 def sent_on(answer: httpx2.Response) -> str:

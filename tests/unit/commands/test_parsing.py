@@ -189,20 +189,20 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(("spelling", "count"), [("json", 4_000), ("yaml", 900), ("md", 900)])
-def test_of_very_many_problems_the_first_are_told_in_their_places_and_the_others_counted(
+def test_of_very_many_problems_the_first_are_told_in_their_places_and_that_there_are_more(
     spelling: str, count: int
 ) -> None:
     text = json.dumps({**SEED, **{f"k{number}": number for number in range(count)}}, indent=1)
     if spelling == "md":
         text = f"---\n{yaml.safe_dump(json.loads(text), sort_keys=False)}---\n"
     error = refused(text, f"command.{spelling}")
-    *told, others = cast("list[Problem]", error.data["problems"])
+    *told, rest = cast("list[Problem]", error.data["problems"])
     assert [problem.field for problem in told] == [f"k{number}" for number in range(MAX_PROBLEMS)]
     lines = text.splitlines()
     for problem in told:
         assert problem.line is not None
         assert f'{problem.field}"' in lines[problem.line - 1] or f"{problem.field}:" in lines[problem.line - 1]
-    assert str(others) == f"and {count - MAX_PROBLEMS} more"
+    assert str(rest) == "and more"
     assert len(str(error)) < 4_000
 
 

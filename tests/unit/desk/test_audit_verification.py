@@ -12,6 +12,7 @@ from council.audit.head_file import HEAD_FILE
 from council.desk.audit_verification import audited_files, renew, renewable, report_of_export, verdict_of_home
 from council.desk.desk import Desk
 from council.errors import UsageError
+from council.users.enrolment import add_user
 from tests.rows import ended
 
 
@@ -24,7 +25,7 @@ def desk(desk: Desk, tmp_path: Path) -> Desk:
 def safe(desk: Desk) -> Iterator[Safe]:
     """A chain of one record."""
     with desk.safe() as safe:
-        safe.users().add("anna", "", ["user"])
+        add_user(safe.trail.log(), "anna", "", ["user"])
         yield safe
 
 

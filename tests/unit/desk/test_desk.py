@@ -12,6 +12,7 @@ from council.errors import ConfigError, DaemonRunning
 from council.redaction import Secret
 from council.storage.files import FileLock
 from council.storage.store import Store
+from council.users.enrolment import add_user
 from council.vault.sealing import place_of
 from tests.rows import ended
 
@@ -70,7 +71,7 @@ def test_a_key_that_only_the_vault_holds_is_found_by_every_door(desk: Desk, monk
 
 def test_users_and_the_audit_of_their_changes_are_opened_together(desk: Desk) -> None:
     with Desk(desk.home, {"XDG_CONFIG_HOME": str(desk.home.root.parent)}).safe() as safe:
-        safe.users().add("anna", "Anna", ["user"])
+        add_user(safe.trail.log(), "anna", "Anna", ["user"])
         actions = [record.action for record in safe.trail.log().tail(5)]
     assert len(actions) == 1
     assert "user" in actions[0]

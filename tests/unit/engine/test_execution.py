@@ -18,6 +18,7 @@ from council.events import Events
 from council.ids import SystemClock
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
+from tests.planning import trail_of
 from tests.rows import begun
 
 MOST = 3
@@ -62,7 +63,7 @@ def executed(store: Store, root: ConfinedRoot, work: Work | None, **header: obje
         runs,
         lambda type_: "run_ended",
         SystemClock(),
-        None,
+        trail_of(store, root.root),
         max_attempts=MOST,
         on_ended=lambda run, status: ended.append(status),
         require_places=lambda lane: None,

@@ -12,10 +12,10 @@ from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import timestamp
 from council.storage.store import Store
-from council.users.api_keys import PersonKeys, key_holder, keys_of_people, make_key
-from council.users.enrolment import Users
+from council.users.api_keys import add_key, key_holder, keys_of_people, make_key, revoke_keys
+from council.users.enrolment import add_user, change_roles
 from council.users.people import NoPrincipal, all_users
-from council.users.sign_in_links import SignInRefused, SignIns, session_holder
+from council.users.sign_in_links import SignInRefused, end_session, make_link, open_session, session_holder
 from tests.planning import KEYS, StillClock
 
 HOUR_S = 3600.0
@@ -28,9 +28,7 @@ class Door:
         self.store, self.clock = store, StillClock()
         log = AuditLog(store, lambda: KEYS, runtime, self.clock)
         self.log = log
-        self.keys, self.sign_ins = PersonKeys(log, self.clock), SignIns(log, self.clock)
-        self.users = Users(log, self.clock)
-        self.users.add("anna", "Anna", ["user"])
+        add_user(log, "anna", "Anna", ["user"])
 
     def holder(self, word: str) -> str | None:
         return self.store.read(lambda tx: key_holder(tx, self.clock, word) or session_holder(tx, self.clock, word))
@@ -50,31 +48,31 @@ def _door(tmp_path: Path) -> Iterator[Door]:
 @pytest.mark.parametrize("user_id", ["anna", "ANNA", "Anna"])
 def test_an_id_that_differs_from_another_in_its_case_alone_is_refused(door: Door, user_id: str) -> None:
     with pytest.raises(UsageError, match="there is already a user anna"):
-        door.users.add(user_id, "", ["user"])
+        add_user(door.log, user_id, "", ["user"])
     assert [user.user_id for user in all_users(door.store)] == ["anna"]
 
 
 def test_a_link_opens_one_session_within_five_minutes(door: Door) -> None:
-    link, late = door.sign_ins.make_link("anna"), door.sign_ins.make_link("anna")
-    session = door.sign_ins.open_session(link, HOUR_S)
+    link, late = make_link(door.log, "anna"), make_link(door.log, "anna")
+    session = open_session(door.log, link, HOUR_S)
     assert (door.holder(session), door.holder(link)) == ("anna", None)
     with pytest.raises(SignInRefused):
-        door.sign_ins.open_session(link, HOUR_S)
+        open_session(door.log, link, HOUR_S)
     door.clock.pass_s(300)
     with pytest.raises(SignInRefused):
-        door.sign_ins.open_session(late, HOUR_S)
+        open_session(door.log, late, HOUR_S)
     assert door.holder(session) == "anna"
     door.clock.pass_s(HOUR_S)
     assert door.holder(session) is None
 
 
 def test_a_session_ends_when_it_is_told_to_and_when_a_key_of_its_person_is_revoked(door: Door) -> None:
-    key = door.keys.add_key("anna")
-    first, second = (door.sign_ins.open_session(key, HOUR_S) for _ in range(2))
-    stewards = door.sign_ins.open_session(door.sign_ins.make_link("steward"), HOUR_S)
-    door.sign_ins.end_session(first)
+    key = add_key(door.log, "anna")
+    first, second = (open_session(door.log, key, HOUR_S) for _ in range(2))
+    stewards = open_session(door.log, make_link(door.log, "steward"), HOUR_S)
+    end_session(door.log, first)
     assert [door.holder(word) for word in (first, second, key)] == [None, "anna", "anna"]
-    assert door.keys.revoke(keys_of_people(door.store)[0].key_id) == ("anna", 1)
+    assert revoke_keys(door.log, keys_of_people(door.store)[0].key_id) == ("anna", 1)
     assert [door.holder(word) for word in (second, key, stewards)] == [None, None, "steward"]
     assert keys_of_people(door.store)[0].revoked
     ends = [
@@ -84,9 +82,9 @@ def test_a_session_ends_when_it_is_told_to_and_when_a_key_of_its_person_is_revok
 
 
 def test_nothing_that_opens_is_kept(door: Door) -> None:
-    key = door.keys.add_key("anna", timestamp(door.clock.now()))
-    link = door.sign_ins.make_link("anna")
-    session = door.sign_ins.open_session(door.keys.add_key("steward"), HOUR_S)
+    key = add_key(door.log, "anna", timestamp(door.clock.now()))
+    link = make_link(door.log, "anna")
+    session = open_session(door.log, add_key(door.log, "steward"), HOUR_S)
     rows = door.rows()
     assert [word in rows for word in (key, link, session, "anna")] == [False, False, False, True]
     assert door.holder(key) is None, "its time is over"
@@ -95,31 +93,31 @@ def test_nothing_that_opens_is_kept(door: Door) -> None:
 def test_each_word_is_good_for_its_own_kind_alone(door: Door) -> None:
     with door.store.transaction() as tx:
         players = make_key(tx, door.clock, prefix="lev_", owner="player-1")
-    session = door.sign_ins.open_session(door.sign_ins.make_link("anna"), HOUR_S)
+    session = open_session(door.log, make_link(door.log, "anna"), HOUR_S)
     assert door.holder(players) is None
     for word in (players, session, "", "council-link-", "council-key-" + "0" * 48, "\udc80"):
         with pytest.raises(SignInRefused):
-            door.sign_ins.open_session(word, HOUR_S)
+            open_session(door.log, word, HOUR_S)
     assert keys_of_people(door.store) == []
 
 
 def test_nobody_comes_in_without_a_role(door: Door) -> None:
-    link = door.sign_ins.make_link("anna")
-    door.users.change_roles("anna", [], ["user"])
-    for enter in (lambda: door.sign_ins.open_session(link, HOUR_S), lambda: door.keys.add_key("nobody")):
+    link = make_link(door.log, "anna")
+    change_roles(door.log, "anna", [], ["user"])
+    for enter in (lambda: open_session(door.log, link, HOUR_S), lambda: add_key(door.log, "nobody")):
         with pytest.raises(NoPrincipal):
             enter()
 
 
 def test_keys_are_revoked_by_an_id_that_means_one_or_by_their_person_and_no_user_is_a_player(door: Door) -> None:
-    door.keys.add_key("anna")
+    add_key(door.log, "anna")
     for named in ("", "zzz"):
         with pytest.raises(UsageError, match="no key"):
-            door.keys.revoke(named)
-    door.keys.add_key("anna")
-    assert [door.keys.revoke("anna") for _ in range(2)] == [("anna", 2), ("anna", 0)]
-    session = door.sign_ins.open_session(door.sign_ins.make_link("steward"), HOUR_S)
-    assert door.keys.revoke("steward") == ("steward", 0)
+            revoke_keys(door.log, named)
+    add_key(door.log, "anna")
+    assert [revoke_keys(door.log, "anna") for _ in range(2)] == [("anna", 2), ("anna", 0)]
+    session = open_session(door.log, make_link(door.log, "steward"), HOUR_S)
+    assert revoke_keys(door.log, "steward") == ("steward", 0)
     assert door.holder(session) is None
     with pytest.raises(UsageError, match="player"):
-        door.users.add("player-7", "", ["user"])
+        add_user(door.log, "player-7", "", ["user"])
