@@ -21,7 +21,7 @@ def document() -> str:
     """The whole file. The program's version is left out: a release changes no route."""
     with tempfile.TemporaryDirectory() as empty:
         desk, events = Desk(Home(Path(empty)), {}), Events()
-        floor = Floor(events, desk.keys.redactor)
+        floor = Floor(events)
         app = build_application(desk, desk.settings, Book(desk.store, SystemClock()), Broadcast(events, "none"), floor)
         told = app.openapi()
     told["info"]["version"] = ""
