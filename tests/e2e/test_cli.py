@@ -583,6 +583,7 @@ def test_the_demo_runs_end_to_end_without_a_key(tmp_path: Path) -> None:
     assert "docs/restore-test.md" in page  # asked for by an agent, not given with the command
     assert "Fulfilled Request" in page
     assert page.count("### ROUND") == 1
+    assert "set GEMINI_API_KEY, start `council run --model gemini`, and drop the command again." in page
     assert page.count(" says ") == 12  # three pairs, told by the AUDITOR and in the extract
     again = run_cli("demo", "try", cwd=tmp_path)
     assert again.returncode == 0

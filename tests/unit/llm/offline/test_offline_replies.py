@@ -195,7 +195,9 @@ def test_the_extract_answers_first_and_ends_with_what_it_cannot_do() -> None:
     assert paragraphs[1].startswith("Closest to an answer in the documents: “The IT group prefers option B")
     assert paragraphs[1].endswith("found 3 pairs of lines with different figures and 9 open items.")
     assert paragraphs[-1].startswith("**What this mode cannot do:**")
-    assert paragraphs[-1].endswith("Set GEMINI_API_KEY and run again for a deliberation by a language model.\n")
+    assert paragraphs[-1].endswith(
+        "set GEMINI_API_KEY, start `council run --model gemini`, and drop the command again.\n"
+    )
     assert "synthesis" not in extract().lower()
     assert not re.search(r"(?m)^#", extract())
     assert len(extract()) <= MAX_EXTRACT_CHARS
