@@ -19,7 +19,7 @@ from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.llm.replay import ReplayModel
-from council.llm.retry import FallbackModel, RetryingModel, RetryOptions
+from council.llm.retry import RetryOptions, with_fallbacks
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 from council.turns.equipment import Models, RunModels
@@ -138,11 +138,12 @@ class Spending:
                 budget.require_price(model.name)
                 return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
 
-            return RetryingModel(self.pool.get(spelling, asking), **retries)
+            return self.pool.get(spelling, asking)
 
+        @cache  # agents of one chain learn from one another which model cannot be reached
         def models(chain: tuple[str, ...]) -> Model:
-            first, *others = [one(spelling) for spelling in chain]
-            model = TimedModel(FallbackModel([first, *others]) if others else first, budget)
+            inner = with_fallbacks([one(spelling) for spelling in chain], self.clock.monotonic_s, **retries)
+            model = TimedModel(inner, budget)
             return model if tracing is None else tracing.model(run.id, model)
 
         if not self.embedding:

@@ -20,7 +20,7 @@ from council.turns.evidence import Evidence
 
 _OFFLINE = (
     "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
-    "Set `GEMINI_API_KEY` or another model to have it answered."
+    "Set another `model`, with its key, to have it answered."
 )
 _DRAFTED = "{agent} drafted a plan. `council plans show {plan}` shows it, and nothing changes until you confirm."
 

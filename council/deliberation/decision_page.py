@@ -12,7 +12,7 @@ from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.transcript import Transcript, Turn, flips
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
-from council.llm.base import NOBODY, is_extract, mode_of
+from council.llm.base import NOBODY, AbsentModel, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
 from council.tools.tool import NO_MATCH
 from council.turns.costs import sum_of
@@ -151,14 +151,7 @@ def notes_of(state: PageState) -> list[str]:
         nobody_ranks = any(turn.fault == RANKS_NOTHING for turn in transcript.turns())
         why = f"The answers are not ranked: {RANKS_NOTHING}."
         notes.append(why if nobody_ranks else "No member's ranking could be read, so the answers are not ranked.")
-    spoken = [(f"{turn.role} in round {turn.round}", (turn.result, *turn.repairs)) for turn in transcript.turns()]
-    closings = transcript.closings
-    spoken += [(f"The closing call of {closing.role}", (closing.result, *closing.repairs)) for closing in closings]
-    for who, result in ((who, result) for who, results in spoken for result in results):
-        notes += [
-            f"{who}: {result.model} answered instead of {replaced.model} ({replaced.kind}): {replaced.message}"
-            for replaced in result.replaced
-        ]
+    notes += _stand_ins(transcript)
     notes += failed_closings(transcript.failed_closings())
     if transcript.failed_closings() and transcript.synthesis is not None:
         notes.append(f"The decision was written by {transcript.synthesis.role} instead.")
@@ -256,6 +249,25 @@ def absences(transcript: Transcript) -> Iterator[str]:
         else:
             absent = "; ".join(f"{role} in {when}" for role, when in zip(who, times, strict=True))
             yield f"No answer from {absent} ({kind}): {message}"
+
+
+def _stand_ins(transcript: Transcript) -> Iterator[str]:
+    """Each model that answered for another one, told once, with all for whom it did so for that reason."""
+    spoken = [(turn.role, str(turn.round), (turn.result, *turn.repairs)) for turn in transcript.turns()]
+    spoken += [(closing.role, "", (closing.result, *closing.repairs)) for closing in transcript.closings]
+    replaced: dict[tuple[str, AbsentModel], dict[str, list[str]]] = {}  # in each round, or "" at the end: these roles
+    for role, number, results in spoken:
+        for told in dict.fromkeys((result.model, absent) for result in results for absent in result.replaced):
+            replaced.setdefault(told, {}).setdefault(number, []).append(role)
+    for (model, absent), roles_of in replaced.items():
+        closing = roles_of.pop("", [])
+        rounds_of: dict[str, list[str]] = {}
+        for number, roles in roles_of.items():
+            rounds_of.setdefault(listed(roles), []).append(number)
+        when = [f"{roles} in {_rounds(numbers)}" for roles, numbers in rounds_of.items()]
+        when += [f"the closing call of {listed(closing)}"] if closing else []
+        who = "; ".join(when)
+        yield f"{who[0].upper()}{who[1:]}: {model} answered instead of {absent.model} ({absent.kind}): {absent.message}"
 
 
 def _rounds(numbers: Sequence[str]) -> str:

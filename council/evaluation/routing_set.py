@@ -202,4 +202,5 @@ def open_trial(app: App, agents: tuple[AgentManifest, ...], limits: BudgetLimits
         embedder = RetryingEmbedder(own, **retries)
     constants = Constants(*(getattr(settings, name) for name in Constants.__struct_fields__))
     persona = parse_manifest("conductor.md", (builtin_personas_dir() / "conductor.md").read_text(encoding="utf-8"))
-    return RoutingTrial(RetryingModel(FallbackModel(chain), **retries), app.store, embedder, agents, constants, persona)
+    model = RetryingModel(FallbackModel(chain, app.clock.monotonic_s), **retries)
+    return RoutingTrial(model, app.store, embedder, agents, constants, persona)

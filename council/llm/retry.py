@@ -27,6 +27,7 @@ class RetryOptions(TypedDict, total=False):
     attempts: int
     max_wait_s: float
     initial_wait_s: float
+    not_repeated: frozenset[ModelErrorKind]
     on_retry: OnRetry | None
     sleep: Callable[[float], Awaitable[None]]
 
@@ -84,12 +85,13 @@ class JsonModeModel(ModelAround):
 @dataclass(frozen=True)
 class Retries:
     """Repeats a call up to `attempts` times in all. The wait is the larger of the backoff and the provider's
-    `retry_after_s`; where that is more than `max_wait_s`, the error leaves at once. `on_retry(error, attempt, wait_s)`
-    is told before each wait."""
+    `retry_after_s`; where that is more than `max_wait_s`, the error leaves at once, and so does one of a kind that is
+    `not_repeated`. `on_retry(error, attempt, wait_s)` is told before each wait."""
 
     attempts: int = 3
     max_wait_s: float = 60
     initial_wait_s: float = 1.0
+    not_repeated: frozenset[ModelErrorKind] = frozenset()
     on_retry: OnRetry | None = None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -98,6 +100,7 @@ class Retries:
             return (
                 isinstance(error, ModelError)
                 and error.retryable
+                and error.kind not in self.not_repeated
                 and _asked_s(error) <= self.max_wait_s
                 and may_repeat()
             )
@@ -141,14 +144,27 @@ def _asked_s(error: ModelError) -> float:
     return error.retry_after_s or 0.0
 
 
+_PASSED_OVER_S = 60.0  # a model that could not be reached: many turns are done by then, and the network may be back
 FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate", "network", "unreachable", "timeout"})
 
 
-class FallbackModel:
-    """Several models as one, asked in their order; it goes by the name of the first, and a reply names who gave it.
-    `context_tokens` is that of the smallest, so that no request is too long for another."""
+def with_fallbacks(models: Sequence[Model], monotonic_s: Callable[[], float], **how: Unpack[RetryOptions]) -> Model:
+    """Each with its retries. All but the last hand a call that found no way to their machine on at once: another model
+    answers sooner than a network comes back."""
+    *before, last = models
+    hurried = how | RetryOptions(not_repeated=frozenset({"unreachable"}))
+    chain = [*(RetryingModel(model, **hurried) for model in before), RetryingModel(last, **how)]
+    return FallbackModel(chain, monotonic_s) if before else chain[0]
 
-    def __init__(self, models: Sequence[Model]) -> None:
+
+class FallbackModel:
+    """Several models as one, asked in their order; it goes by the name of the first, and a reply names who gave it. One that
+    could not be reached is passed over for a minute, as long as another one answers. `context_tokens` is that of the
+    smallest, so that no request is too long for another."""
+
+    def __init__(self, models: Sequence[Model], monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._unreachable: dict[Model, tuple[float, ModelError]] = {}  # until when each is passed over, and why
         self._models = tuple(models)
         self.name = models[0].name
         self.context_tokens = min(model.context_tokens for model in models)
@@ -157,6 +173,10 @@ class FallbackModel:
         """The first answer. Raises the first model's ModelError, with what the others said, when none gives one."""
         failures: list[tuple[Model, ModelError]] = []
         for model in self._models:
+            until_s, known = self._unreachable.get(model, (0.0, None))
+            if known is not None and self._monotonic_s() < until_s:
+                failures.append((model, known))
+                continue
             if failures:
                 restart(asked.get("on_text"))
             try:
@@ -165,9 +185,12 @@ class FallbackModel:
                 if not failures and error.kind not in FALLS_BACK:
                     raise
                 failures.append((model, error))
+                if error.kind == "unreachable":
+                    self._unreachable[model] = self._monotonic_s() + _PASSED_OVER_S, error
                 continue
             replaced = tuple(AbsentModel(failed.name, error.kind, error.message) for failed, error in failures)
             return msgspec.structs.replace(reply, replaced=replaced) if replaced else reply
+        self._unreachable.clear()
         # The first one's error: what it says to do is what helps. A wait is as long as the shortest that anybody asks for.
         _, first = failures[0]
         if len(failures) == 1:

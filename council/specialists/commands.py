@@ -107,7 +107,7 @@ class TrainSpecialistCommand(SpecialistRunCommand):
 def require_language_model(name: str) -> None:
     """Raises ConfigError for the offline engine."""
     if is_extract(name):
-        fix = "set `GEMINI_API_KEY`, or another model"
+        fix = "set another `model`, with its key"
         raise ConfigError("The offline engine is no language model: it can neither design nor examine.", fix=fix)
 
 

@@ -132,7 +132,10 @@ def test_a_model_that_stood_in_and_thoughts_that_were_taken_off_are_told_again(
     keys = {"session": "again", "output_artifact_path": "artifacts/again.md"}
     run_once(home, environment(), "--model", f"cassette:{tape.name}", code=7, **keys)
     again = (home / "artifacts" / "again.md").read_text()
-    assert "AUDITOR in round 1: gemini:gemini-2.5-pro answered instead of gemini:gemini-2.5-flash (overload)" in page
+    assert (
+        "AUDITOR in rounds 1 and 2: gemini:gemini-2.5-pro answered instead of gemini:gemini-2.5-flash (overload)"
+        in page
+    )
     assert "Which one?" not in page
     assert (front_matter(again)["status"], front_matter(again)["cost"]) == ("degraded", "none")
     assert body(again).replace("cassette:gemini:", "gemini:") == body(page)

@@ -583,6 +583,7 @@ def test_the_demo_runs_end_to_end_without_a_key(tmp_path: Path) -> None:
     assert "docs/restore-test.md" in page  # asked for by an agent, not given with the command
     assert "Fulfilled Request" in page
     assert page.count("### ROUND") == 1
+    assert "set GEMINI_API_KEY, start `council run --model gemini`, and drop the command again." in page
     assert page.count(" says ") == 12  # three pairs, told by the AUDITOR and in the extract
     again = run_cli("demo", "try", cwd=tmp_path)
     assert again.returncode == 0
@@ -610,6 +611,7 @@ def test_offline_reads_german_checks_totals_and_says_first_what_it_cannot_read(t
     assert first < extract.index("Closest to an answer") < extract.index("says 150,00 €, “Aufnahmegebühr | 175,00 €”")
     assert "says 190,00 €; the figures above it make 180 [[E3 gebuehren.md:3-4](../gebuehren.md#L3)]." in extract
     assert "not in the cited lines" not in extract
+    assert "Figures looked up in the lines cited for them: 4; all there." in extract
     assert "**Marked as open.** None found by this check." in extract
     assert page.count("### ROUND") == 1
 

@@ -15,6 +15,7 @@ from council.llm.offline.numerals import (
     figures,
     in_base_unit,
     parse_number,
+    periods_of,
     rate_of,
     unit_of_column,
     value_of,
@@ -73,11 +74,22 @@ class Mention:
 
     @cached_property
     def members(self) -> tuple[frozenset[str], ...]:
-        """Which one of several the clause means, by year, by number and by name: 2024, room 14, net, the north side."""
+        """Which one of several the clause means, by year, by time, by number and by name: 2024, September, room 14, net, the
+        north side. A time may stand elsewhere in the sentence."""
         things = pattern("patterns", "things", end=r"\.?\s?#?(?:\d{1,4}|[A-Z])\b").finditer(self.clause)
         numbered = {match.group().lower() for match in (*things, *_CODE.finditer(self.clause))}
         names = frozenset(name for name in lexicon()["members"] if pattern("members", name).search(self.clause))
-        return frozenset(YEAR.findall(self.clause)), frozenset(numbered), names
+        times = self._times(self.clause) or self._times(self.statement.text)
+        return frozenset(YEAR.findall(self.clause)), times, frozenset(numbered), names
+
+    def _times(self, text: str) -> frozenset[str]:
+        """Of a date, the amounts that it may be the time of: two balances differ, and so do their days. Days tell no counts
+        apart, since what is counted once is dated in several ways."""
+        language = self.statement.language
+        if self.kind == "date":
+            amounts = (match for match in figures().finditer(text[:MAX_CHARS]) if match.lastgroup == "amount")
+            return frozenset(str(value_of(match, "amount", language)) for match in amounts)
+        return periods_of(text, language, of_days=self.kind in ("amount", "bare"))
 
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:

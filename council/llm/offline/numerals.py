@@ -87,6 +87,24 @@ def figures_of(text: str, language: str) -> frozenset[float | Day]:
     return frozenset(in_base_unit(value, unit)[1] for value, unit in found if value is not None)
 
 
+def periods_of(text: str, language: str, *, of_days: bool) -> frozenset[str]:
+    """The months and quarters that a text names: of September, March 2027, Q3 and, where `of_days`, of 30 September."""
+    found: set[str] = set()
+
+    def taken(match: re.Match[str]) -> str:
+        value, _ = value_of(match, match.lastgroup or "", language)
+        if not isinstance(value, tuple):
+            return match.group()
+        if of_days or not value[2]:
+            found.add(str(value[1]))
+        return " "
+
+    rest = figures().sub(taken, text[:MAX_CHARS])
+    alone = re.findall(rf"(?<!\w)(?:{spellings('months')}|{spellings('quarters')})(?!\w)", rest, re.IGNORECASE)
+    alone = [word for word in alone if word not in ("march", "may")]  # the months have a capital
+    return frozenset(found.union(named("months", word) or f"q{named('quarters', word)}" for word in alone))
+
+
 def rate_of(text: str, *, at_once: bool = False) -> str:
     """The unit that a figure is per: `month` of "a month", "/month", "monthly". `at_once`: only at the text's beginning."""
     each = rf"(?:/|{pattern('patterns', 'per').pattern})\s*({spellings('rates')})(?!\w)"

@@ -31,8 +31,8 @@ MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
 _EXTRACT_PASSAGES = 5
 CANNOT = (
     "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
-    "anything. It matches words and patterns in English and German. Set GEMINI_API_KEY and run again for a deliberation "
-    "by a language model."
+    "anything. It matches words and patterns in English and German. For a deliberation by a language "
+    "model, set GEMINI_API_KEY, start `council run --model gemini`, and drop the command again."
 )
 
 Content = tuple[list[ExtractSection], Sequence[str]]

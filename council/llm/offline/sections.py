@@ -71,7 +71,7 @@ def language_section(case: Case) -> ExtractSection:
         return ExtractSection("")
     names = ", ".join(paths)
     verb = "is" if len(paths) == 1 else "are"
-    text = f"{names} {verb} written in another one, so nothing there was searched or checked."
+    text = f"{names} {verb} in another language, so nothing there was searched or checked."
     return ExtractSection("This engine reads English and German only.", text)
 
 

@@ -146,10 +146,10 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             yield _made_above(entry, made, above)
     for index, entry in enumerate(entries):
         made = sum(e.value for e in entries[:index])
-        for reading, of in ((made, ""), (made / 2, "half of ")):  # a column may hold totals of its parts
+        for reading, left_out in ((made, ""), (made / 2, ", without subtotals,")):
             misprint = reading * entry.value > 0 and exchanged_digits(reading, entry.value) > 3
             if index > 2 and not entry.total and misprint:
-                yield _made_above(entry, reading, entries[:index], of)
+                yield _made_above(entry, reading, entries[:index], left_out)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
@@ -188,10 +188,10 @@ def _led_to(statements: Sequence[Statement]) -> Iterator[WrongSum]:
             yield WrongSum(mention.statement, shown, made[wrong[0]], round(wrong[0], 4))
 
 
-def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], share: str = "") -> WrongSum:
+def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], left_out: str = "") -> WrongSum:
     first, last = parts[0].row, parts[-1].row
     places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-    return WrongSum(entry.row, entry.shown, f"{share}the figures above it", round(made, 4), places)
+    return WrongSum(entry.row, entry.shown, f"the figures above it{left_out}", round(made, 4), places)
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:

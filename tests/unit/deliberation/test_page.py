@@ -277,14 +277,20 @@ def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
     assert "instead of COORDINATOR" in page(transcript=transcript).byline
 
 
-def test_a_model_that_answered_for_another_is_named_where_it_did() -> None:
-    stood_in = TurnResult("x", "m2", replaced=(AbsentModel(MODEL, "timeout", "late"),))
-    record = ClosingRecord(RECORD, "turn_1", repairs=(stood_in,))
-    transcript = whole(
-        turn("A", result=stood_in), closings=[closing(result=failed(), record=None), closing("B", record=record)]
+def test_a_model_that_answered_for_another_is_named_once_with_where_it_did() -> None:
+    late, stood_in = (
+        TurnResult("x", "m2", replaced=(AbsentModel(MODEL, kind, said),))
+        for kind, said in (("timeout", "late"), ("unreachable", "no way"))
     )
-    notes = [note for note in notes_of(state(transcript)) if "instead of scripted" in note]
-    assert [note.partition(":")[0] for note in notes] == ["A in round 1", "The closing call of B"]
+    turns = [turn(role, number, result=stood_in) for number in (1, 2) for role in ("A", "B", "C")]
+    record = ClosingRecord(RECORD, "turn_1", repairs=(stood_in, late))
+    closings = [closing(result=failed(), record=None), closing("B", record=record)]
+    notes = notes_of(state(whole(*turns, turn("B", 3, result=stood_in), closings=closings)))
+    assert [note for note in notes if "instead of scripted" in note] == [
+        f"A, B and C in rounds 1 and 2; B in round 3; the closing call of B: m2 answered instead of {MODEL} (unreachable): "
+        "no way",
+        f"The closing call of B: m2 answered instead of {MODEL} (timeout): late",
+    ]
 
 
 def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:

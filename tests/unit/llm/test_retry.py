@@ -10,7 +10,7 @@ import pytest
 
 from council.errors import RETRYABLE, ModelError, ModelErrorKind
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo
-from council.llm.retry import RetryingModel
+from council.llm.retry import RetryingModel, with_fallbacks
 
 ASK = [Message("user", "What now?")]
 DONE = Reply("done", "stop", "fragile")
@@ -220,3 +220,31 @@ async def test_name_window_and_closing_are_those_of_the_inner_model() -> None:
     model = RetryingModel(inner)
     await model.aclose()
     assert (model.name, model.context_tokens, inner.closed) == ("fragile", 1000, 1)
+
+
+async def test_a_model_that_cannot_be_reached_is_asked_once_a_minute_where_another_one_answers(
+    patience: Patience,
+) -> None:
+    now_s = [0.0]
+    first, second = FragileModel(failing("unreachable"), failing("unreachable"), DONE), FragileModel(DONE, DONE, DONE)
+    chain = with_fallbacks([first, second], lambda: now_s[-1], sleep=patience)
+    asked = []
+    for at_s in (0.0, 59.0, 60.0, 121.0):
+        now_s.append(at_s)
+        reply = await chain.generate(ASK, system="")
+        asked.append((len(first.asked), len(second.asked), [each.kind for each in reply.replaced]))
+    assert asked == [(1, 1, ["unreachable"]), (1, 2, ["unreachable"]), (2, 3, ["unreachable"]), (3, 3, [])]
+    assert patience.waits == []
+
+
+async def test_the_last_model_of_a_chain_is_tried_again_and_no_other_is_passed_over_when_it_fails(
+    patience: Patience,
+) -> None:
+    first = FragileModel(failing("unreachable"), failing("overload"), DONE)
+    second = FragileModel(failing("unreachable"), failing("unreachable"))
+    chain = with_fallbacks([first, second], lambda: 0.0, attempts=2, sleep=patience)
+    with pytest.raises(ModelError) as told:
+        await chain.generate(ASK, system="")
+    assert (told.value.kind, len(second.asked)) == ("unreachable", 2)
+    assert (await chain.generate(ASK, system="")).replaced == ()
+    assert patience.waits == [1.0, 1.0]

@@ -70,6 +70,10 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("wooden fence yard", "April 2021", "17 March 2021")),
         ("Abgemacht waren im März 12 % Nachlass für Wiederverkäufer.", "Für Wiederverkäufer geben wir 15 % Nachlass.",
          ("nachlass wiederverkäufer", "12 %", "15 %")),
+        ("The rowing club had a balance of 7,310 EUR at the end of September.",
+         "Balance of the rowing club on 30 September: 6,900 EUR", ("rowing club balance", "7,310 EUR", "6,900 EUR")),
+        ("The rowing club may spend a balance of 7,310 EUR.", "In October, the balance of the rowing club is 6,900 EUR.",
+         ("rowing club balance", "7,310 EUR", "6,900 EUR")),
     ],
 )  # fmt: skip
 def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple[str, str, str]) -> None:
@@ -91,6 +95,16 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
             "Marek reckons with 35 helpers at the harvest.",
             "52 helpers came to the harvest, more than we reckoned with.",
         ),
+        ("The club had a balance of 7,310 EUR at the end of September.", "Balance at the end of October: 6,900 EUR"),
+        ("At the end of September, the balance was 7,310 EUR.", "Balance in October: 6,900 EUR in the bank"),
+        ("The club had a balance of 7,310 EUR on 30 September.", "Balance on 2026-10-31: 6,900 EUR"),
+        ("The club had a balance of 7,310 EUR after Q2.", "Balance after the third quarter: 6,900 EUR"),
+        (
+            "Im zweiten Quartal hatte der Verein einen Kassenstand von 7.310 EUR.",
+            "Kassenstand im 3. Quartal: 6.900 EUR",
+        ),
+        ("The club had 120 rowers in September.", "Rowers in October: 118 rowers"),
+        ("| Month | Balance |\n|-|-|\n| September | 7,310 |", "| Month | Balance |\n|-|-|\n| October | 6,900 |"),
         ("The contract ends on 30 June 2027.", "The contract starts on 1 July 2026."),
         ("The pilot budget rose from 42,000 EUR to 48,000 EUR.", "Pilot budget: 48,000 EUR"),
         ("Date: 3 March 2027", "Date: 9 March 2027"),

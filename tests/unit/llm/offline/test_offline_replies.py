@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import council
+from council.deliberation.quotations.lookup import Quotations
+from council.deliberation.quotations.passages import Passage
 from council.llm.base import Message, Model, Reply, Source, TurnInfo
 from council.llm.offline import OfflineModel, offline_reply
 from council.llm.offline.replies import MAX_EXTRACT_CHARS, MAX_TURN_CHARS
@@ -193,7 +195,9 @@ def test_the_extract_answers_first_and_ends_with_what_it_cannot_do() -> None:
     assert paragraphs[1].startswith("Closest to an answer in the documents: “The IT group prefers option B")
     assert paragraphs[1].endswith("found 3 pairs of lines with different figures and 9 open items.")
     assert paragraphs[-1].startswith("**What this mode cannot do:**")
-    assert paragraphs[-1].endswith("Set GEMINI_API_KEY and run again for a deliberation by a language model.\n")
+    assert paragraphs[-1].endswith(
+        "set GEMINI_API_KEY, start `council run --model gemini`, and drop the command again.\n"
+    )
     assert "synthesis" not in extract().lower()
     assert not re.search(r"(?m)^#", extract())
     assert len(extract()) <= MAX_EXTRACT_CHARS
@@ -244,8 +248,18 @@ def test_a_language_that_is_not_read_is_said_first_and_its_words_are_not_listed_
     assert text.startswith(
         f"{LABEL}\n\n**This engine reads English and German only.** `docs/needs.md` [E1: docs/needs.md:1]"
     )
-    assert "nothing there was searched or checked" in text
+    assert "is in another language, so nothing there was searched or checked" in text
     assert "did not find" not in text
+
+
+def test_the_words_around_a_finding_are_not_read_as_figures() -> None:
+    table = "Quarter;Sold\nJanuary;3210\nFebruary;2980\nQ1;6190\nApril;3240\nMay;3480\nQ2;6720\nYear 2025;12190\n"
+    sources = (Source("E1", "lettre.md", FRENCH), Source("E2", "sold.csv", table))
+    info = TurnInfo("COORDINATOR", "synthesis", 1, 1, "What was sold in the year 2025?")
+    text = offline_reply([Message("user", "documents", sources)], info)
+    look = Quotations([Passage(each.id, each.path, 1, each.text) for each in sources], ["E1", "E2"]).check(text)
+    assert "says 12190; the figures above it, without subtotals, make 12,910 [E2: sold.csv:2-7]." in text
+    assert [found.figure for found in look.figures] == ["12190", "12,910"]
 
 
 def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_as_missing() -> None:
