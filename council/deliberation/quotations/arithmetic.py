@@ -19,6 +19,7 @@ from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
+_MAX_PRICES = 100
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
 # Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
 _MAX_COMPARED = 9
@@ -97,6 +98,17 @@ def follows(said: Figure, given: Operands) -> bool:
         or _is_share(said, beside, sources)
         or _is_end_of_term(said, given.beside)
     )
+
+
+def is_multiple(said: Figure, factor: Figure, sources: Sequence[Figure]) -> bool:
+    """True for an amount of money that the sources name for one thing or one period, taken `factor` times. The cell of a
+    table may leave its unit to the header."""
+    whole = factor.kind == "number" and all(value.denominator == 1 and value > 1 for value in factor.bare)
+    if said.kind != "number" or said.unit not in CURRENCIES or not whole or factor.unit not in ("", *_LENGTHS):
+        return False
+    numbers = (each for each in sources[:_MAX_PRICES] if each.kind == "number" and each.text not in _YEARS)
+    prices = (each for each in numbers if each.unit == said.unit or (not each.unit and each.value >= _SMALL))
+    return any(_is(said, _products(said, factor, price)) for price in prices)
 
 
 def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> bool:

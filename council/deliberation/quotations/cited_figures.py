@@ -16,11 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_price, near
+from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_multiple, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
@@ -235,6 +235,11 @@ class CitedFigures:
                 if support := self._support(figure, lines, here, sources, beside):
                     held[figure.start] = figure, support
             left = [(figure, places) for figure, places in left if figure.start not in held]
+        # `640 EUR a year, so 1,280 EUR for two years`: the writer chose the time.
+        for (figure, _), (factor, _) in product(owned[:_MAX_BESIDE], left[:_MAX_BESIDE]):
+            if is_multiple(figure, factor, sources.figures):
+                held |= {each.start: (each, "follows") for each in (figure, factor)}
+        left = [(figure, places) for figure, places in left if figure.start not in held]
         missing: list[tuple[Figure, Standing]] = []
         for figure, places in left:
             own = [each for place in places for each in self._lines_of(place, own=True)]
@@ -362,7 +367,7 @@ def _says(source: Figure, said: Figure) -> bool:
             for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
-        counts = said.text.isdigit() and len(said.noun) >= _THING  # `20 cats` are no 20 December
+        counts = (said.worded or said.text.isdigit()) and len(said.noun) >= _THING  # `20 cats` are no 20 December
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)

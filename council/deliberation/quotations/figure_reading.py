@@ -165,12 +165,22 @@ def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
 
 _HEDGE = re.compile(
     r"(?:(?P<about>\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|some|rund|etwa|ungefähr|environ|nearly|almost"
-    r"|close to|knapp|fast)|[~≈])|(?P<over>\b(?:over|more than|above|exceeds|exceeding|at least|über|mehr als|mindestens|plus de)"
-    r"|[>≥])|(?P<under>\b(?:under|less than|below|fewer than|at most|unter|weniger als|höchstens|moins de)|[<≤]))"
-    rf"\s*(?:€|\$|£|¥|₹|{_CODES})?\s*\Z",
+    r"|close to|just shy of|knapp|fast|près de|presque|quasi|casi|cerca de|unos|unas|ongeveer|bijna)|[~≈])"
+    r"|(?P<over>\b(?:over|more than|above|exceed(?:s|ed|ing)?|at least|über|mehr als|mindestens|plus de|au moins|más de"
+    r"|meer dan)|[>≥])"
+    r"|(?P<under>\b(?:under|less than|below|fewer than|at most|unter|weniger als|höchstens|keine|moins de|menos de"
+    r"|minder dan)|[<≤]))"
+    rf"(?:\s+(?:the|den|die|das|les?|los|las|de))?\s*(?:€|\$|£|¥|₹|{_CODES})?\s*\Z",
+    re.IGNORECASE,
+)
+# Before `more than` and `less than`, in the same clause, it says the opposite.
+_NOT = re.compile(
+    r"\b(?:no|not|none|neither|never|kein(?:er|e[nrs]?)?|nicht|weder|nie|aucun|aucune|jamais|ningun[ao]?|ningún|nunca|geen|niet)"
+    r"\b[^,.:;!?\[\n]*\Z",
     re.IGNORECASE,
 )
 _HEDGE_CHARS = 30
+_NOT_CHARS = 60
 # Numbers of the council's own counting, and of places that a citation names.
 _LABELLED = re.compile(
     r"\b(?:option|step|point|round|phase|item|question|member|line|lines|page|pages|table|figure|claim|schritt|punkt|zeilen?"
@@ -331,7 +341,10 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
 def _hedge(text: str, start: int) -> Hedge:
     """What the words before a figure leave open."""
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
-    return "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
+    if hedge is None or hedge["about"]:
+        return "" if hedge is None else "about"
+    denied = _NOT.search(text, max(0, hedge.start() - _NOT_CHARS), hedge.start()) is not None
+    return "over" if bool(hedge["over"]) is not denied else "under"
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:

@@ -277,8 +277,9 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ("A 3,000, B 4,500 EUR", "B is 1.5 times as dear", "B is 1.8 times as dear; Twofold"),
         (
             "We pay 310 EUR a month.",
-            "It is 12 × 310 EUR = 3,720 EUR a year; It is 3,720 EUR in twelve months; 12 months cost 3,720 EUR; 3,720 EUR",
-            "The lease runs 12 months; 12 people pay 310 EUR; It is 3,100 EUR in ten months; It is 3,700 EUR a year",
+            "It is 12 × 310 EUR = 3,720 EUR a year; It is 3,720 EUR in twelve months; 12 months cost 3,720 EUR; 3,720 EUR; "
+            "It is 3,100 EUR in ten months; Ten months: 10 × 310 EUR = 3,100 EUR; In drei Jahren sind das 11.160 EUR",
+            "The lease runs 12 months; 12 people pay 310 EUR; It is 3,200 EUR in ten months; It is 3,700 EUR a year",
         ),
         (
             "Die Hallenmiete beträgt 1.250,40 EUR im Monat.",
