@@ -10,6 +10,7 @@ from council.deliberation.names import listed
 from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.transcript import Transcript, Turn, flips
+from council.engine.receipts import ErrorRef
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
@@ -146,7 +147,7 @@ def notes_of(state: PageState) -> list[str]:
     notes += _echo_notes(transcript)
     if transcript.stopped:
         notes.append(f"The rounds ended early: {transcript.stopped}")
-    notes += [*absences(transcript), *unread(transcript.turns())]
+    notes += [*absences(transcript, finish.error), *unread(transcript.turns())]
     if is_unranked(transcript):
         nobody_ranks = any(turn.fault == RANKS_NOTHING for turn in transcript.turns())
         why = f"The answers are not ranked: {RANKS_NOTHING}."
@@ -159,7 +160,7 @@ def notes_of(state: PageState) -> list[str]:
             f"{who}: {result.model} answered instead of {replaced.model} ({replaced.kind}): {replaced.message}"
             for replaced in result.replaced
         ]
-    notes += failed_closings(transcript.failed_closings())
+    notes += failed_closings(transcript.failed_closings(), finish.error)
     if transcript.failed_closings() and transcript.synthesis is not None:
         notes.append(f"The decision was written by {transcript.synthesis.role} instead.")
     if state.finish is not None and is_cut_off(transcript):
@@ -242,35 +243,42 @@ def _turns(answered: int, asked: int) -> str:
     return f"{answered} turn{'s' if answered != 1 else ''}" if answered else "no turn"
 
 
-def absences(transcript: Transcript) -> Iterator[str]:
-    by_failure: dict[tuple[str, str], dict[str, list[str]]] = {}
+def absences(transcript: Transcript, error: ErrorRef | None = None) -> Iterator[str]:
+    """What `error` says, which ended the run, is not said again."""
+    by_failure: dict[str, dict[str, list[str]]] = {}
     for turn in transcript.turns():
         failure = turn.result.failure
         if failure is not None:
-            who = by_failure.setdefault((failure.kind, _said(failure)), {})
+            who = by_failure.setdefault(_said(failure, error), {})
             who.setdefault(turn.role, []).append(str(turn.round))
-    for (kind, message), who in by_failure.items():
+    for said, who in by_failure.items():
         times = [_rounds(rounds) for rounds in who.values()]
         if len(who) == 1:
-            yield f"{next(iter(who))} did not answer in {times[0]} ({kind}): {message}"
+            yield f"{next(iter(who))} did not answer in {times[0]} {said}"
         else:
             absent = "; ".join(f"{role} in {when}" for role, when in zip(who, times, strict=True))
-            yield f"No answer from {absent} ({kind}): {message}"
+            yield f"No answer from {absent} {said}"
 
 
 def _rounds(numbers: Sequence[str]) -> str:
     return f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
-def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
-    by_failure: dict[tuple[str, str], list[str]] = {}
+def failed_closings(failed: Iterable[tuple[str, Failure]], error: ErrorRef | None = None) -> Iterator[str]:
+    """What `error` says, which ended the run, is not said again."""
+    by_failure: dict[str, list[str]] = {}
     for role, failure in failed:
-        by_failure.setdefault((failure.kind, _said(failure)), []).append(role)
-    for (kind, message), roles in by_failure.items():
-        yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed ({kind}): {message}"
+        by_failure.setdefault(_said(failure, error), []).append(role)
+    for said, roles in by_failure.items():
+        yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed {said}"
 
 
-def _said(failure: Failure) -> str:
-    if failure.kind not in _MENDED_BY_HAND or not failure.fix:
-        return failure.message
-    return f"{failure.message} To fix it: {failure.fix.rstrip('.')}."
+def _said(failure: Failure, error: ErrorRef | None) -> str:
+    """The kind, the reason and, where a person can mend it, the fix."""
+    fix = failure.fix.rstrip(".") if failure.kind in _MENDED_BY_HAND else ""
+    parts = [
+        failure.message if error is None or failure.message not in error.message else "",
+        f"To fix it: {fix}." if fix and (error is None or fix not in error.fix) else "",
+    ]
+    told = " ".join(filter(None, parts))
+    return f"({failure.kind}): {told}" if told else f"({failure.kind})."

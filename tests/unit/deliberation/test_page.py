@@ -295,6 +295,16 @@ def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
     assert "To fix it: set one." in build_page(shown).answer
 
 
+def test_a_failed_page_says_the_reason_and_the_fix_of_its_end_once_and_others_too() -> None:
+    refused, dropped = Failure("network", "refused.", "start it"), Failure("network", "dropped.", "start it")
+    silent = [turn(role, result=TurnResult("", MODEL, failure=why)) for role, why in (("A", refused), ("B", dropped))]
+    error = Finish("t", ErrorRef("council_silent", "2 turns gave no answer; the last: dropped.", "start it; ask again"))
+    notes = notes_of(state(whole(*silent, closings=[]), error))
+    assert notes[-2:] == ["A did not answer in round 1 (network): refused.", "B did not answer in round 1 (network)."]
+    notes = notes_of(state(whole(*silent)))
+    assert notes[-1] == "B did not answer in round 1 (network): dropped. To fix it: start it."
+
+
 @pytest.mark.parametrize(("stage", "heading"), [("task", "Declined"), ("decision", "Withheld")])
 def test_what_a_guardrail_stopped_is_not_on_the_page(stage: Any, heading: str) -> None:
     judged = Judgement(stage, "It", Verdict("block", "weapon", "it is a weapon"))
