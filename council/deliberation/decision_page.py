@@ -135,16 +135,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
 
 def notes_of(state: PageState) -> list[str]:
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
-    notes: list[str] = []
-    attended = filter(None, [attendance(transcript, state.roles)])
-    unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
-    if status == "failed" and finish.error is not None:
-        notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended]
-        notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
-    elif status in ("degraded", "cancelled"):
-        by = f" ({finish.cancelled_by})." if finish.cancelled_by else ""
-        notes.append(" ".join((f"**{status.capitalize()}**{by}" if by else f"**{status.capitalize()}.**", *attended)))
-    notes += _echo_notes(transcript)
+    notes = list(_echo_notes(transcript, answered=False))
     if transcript.stopped:
         notes.append(f"The rounds ended early: {transcript.stopped}")
     notes += [*absences(transcript, finish.error), *unread(transcript.turns())]
@@ -165,10 +156,21 @@ def notes_of(state: PageState) -> list[str]:
         notes.append(f"The decision was written by {transcript.synthesis.role} instead.")
     if state.finish is not None and is_cut_off(transcript):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
-    cut = [item for item in transcript.inputs if "cut to fit" in item.title]
-    notes += state.decision.warnings if state.decision else ()
-    notes += [f"Not all of an input was read: {item.title}." for item in cut]
+    unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs]
+    notes += state.decision.warnings if state.decision else ()
+    attended = filter(None, [attendance(transcript, state.roles)])
+    if status == "failed" and finish.error is not None:
+        ended_with = [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
+        notes = [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended, *ended_with, *notes]
+    elif status == "degraded":  # what is missing comes first
+        notes = [" ".join(("**Degraded.**", *notes[:1])), *attended, *notes[1:]]
+    elif status == "cancelled":
+        by = f" ({finish.cancelled_by})" if finish.cancelled_by else ""
+        notes = [" ".join((f"**Cancelled**{by}." if by else "**Cancelled.**", *attended)), *notes]
+    notes += _echo_notes(transcript, answered=True)
+    cut = [item for item in transcript.inputs if "cut to fit" in item.title]
+    notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
@@ -180,14 +182,17 @@ def _none_was_read(state: PageState) -> str:
     return error.message if error is not None and error.code == InputUnreadable.code else ""
 
 
-def _echo_notes(transcript: Transcript) -> Iterator[str]:
-    """The refused echoes that nobody's answer made up for come first; each thing is told once, with all who asked for it."""
-    asked: dict[tuple[bool, str, str], dict[str, list[str]]] = {}
-    for item, answered in refused_echoes(transcript):
-        who = asked.setdefault((answered, item.action, item.argument), {})
-        who.setdefault(item.asked_by, []).append(str(item.round))
-    for (answered, action, argument), who in sorted(asked.items(), key=lambda each: each[0][0])[:_MAX_ECHOES]:
-        rest = "Another agent's request for it was answered." if answered else "No agent got it in this run."
+def _echo_notes(transcript: Transcript, *, answered: bool) -> Iterator[str]:
+    """Each thing is told once, with all who asked for it. `answered`: the answer to somebody else made up for it."""
+    asked: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for item, is_answered in refused_echoes(transcript):
+        if is_answered is answered:
+            who = asked.setdefault((item.action, item.argument), {})
+            who.setdefault(item.asked_by, []).append(str(item.round))
+    rest = "Another agent's request for it was answered."
+    if not answered:
+        rest = "No agent got it in this run. If it is wanted, name it in the task."
+    for (action, argument), who in list(asked.items())[:_MAX_ECHOES]:
         times = [_rounds([*dict.fromkeys(rounds)]) for rounds in who.values()]
         told = listed([f"{role} in {when}" for role, when in zip(who, times, strict=True)])
         if len({*times}) == 1:
@@ -196,7 +201,6 @@ def _echo_notes(transcript: Transcript) -> Iterator[str]:
         yield (
             f"{refused.format(told)} refused as an echo: a text from outside asks for "
             f"`{action}({plain_line(argument, 200)})` in the same words. {rest}"
-            + ("" if answered else " If it is wanted, name it in the task.")
         )
     if len(asked) > _MAX_ECHOES:
         yield f"{len(asked) - _MAX_ECHOES} more were refused as echoes; the rounds below list them."
@@ -229,11 +233,12 @@ def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
     if not counts:
         return ""
     of_each = {role: counts.get(role, (0, 0)) for role in roles}
+    if not any(answered for answered, _ in of_each.values()):
+        return "No agent answered."
     different = set(of_each.values())
     if len(different) == 1:
         answered, asked = different.pop()
-        each = " each" if len(roles) > 1 and (answered or asked > 1) else ""
-        return f"{listed(roles)} answered in {_turns(answered, asked)}{each}."
+        return f"{listed(roles)} answered in {_turns(answered, asked)}{' each' if len(roles) > 1 else ''}."
     return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
 
 

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -418,7 +417,8 @@ def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[st
         assert run_cli("cancel", run_id, cwd=home, env=env).returncode == 0
     cancelled = explain(home, run_id)
     assert (cancelled["status"], cancelled["why"]["code"]) == ("cancelled", "cancelled")
-    assert re.fullmatch(r"It was cancelled \(by [^ ]+\.json\)\.", cancelled["why"]["sentence"])
+    assert cancelled["why"]["sentence"] == "It was cancelled (by the steward)."
+    assert "> **Cancelled** (by the steward). " in (home / "artifacts" / "out.md").read_text()
     assert cancelled["tokens"]["input"] == 200
 
 

@@ -127,6 +127,26 @@ def test_it_is_degraded_when_something_is_missing(transcript: Callable[[], Trans
     assert "**Degraded.**" in notes_of(state(transcript()))[0]
 
 
+def test_the_head_of_a_degraded_page_begins_with_what_is_missing_and_only_then_says_who_answered() -> None:
+    lines = [turn("COORDINATOR"), turn("STRATEGIST", result=failed(), stance=None), turn("AUDITOR")]
+    echo = evidence("", asked_by="AUDITOR", argument="b.md", error="refused", error_code="echoed")
+    notes = notes_of(state(whole(*lines, echo, evidence("E2", argument="b.md"))))
+    assert notes[:2] == [
+        "**Degraded.** STRATEGIST did not answer in round 1 (timeout): too late",
+        "Answered: COORDINATOR in 1 turn; STRATEGIST in no turn; AUDITOR in 1 turn.",
+    ]
+    assert notes[-1].endswith("Another agent's request for it was answered.")
+    transcript = whole()
+    transcript.inputs.append(
+        evidence("", asked_by="STEWARD", round=0, argument="b.md", error="gone", error_code="gone")
+    )
+    warned = ClosingRecord(RECORD.model_copy(update={"answer": "Take beta [E9]."}))
+    transcript.closings[:] = [closing(record=warned)]
+    head, _, warning, *_ = notes_of(state(transcript))
+    assert head == "**Degraded.** The input `b.md` could not be read: gone"
+    assert "E9" in warning
+
+
 def test_who_cancelled_is_told_beside_it() -> None:
     assert notes_of(state(finish=Finish("t", cancelled=True)))[0].startswith("**Cancelled.** ")
     assert notes_of(state(finish=Finish("t", cancelled=True, cancelled_by="Ana")))[0].startswith(
@@ -141,7 +161,7 @@ def test_a_refused_echo_is_told_once_with_everybody_who_asked_for_it() -> None:
     echoes = [*map(echo, ("AUDITOR", "AUDITOR", "AUDITOR", "STRATEGIST"), (1, 1, 2, 2)), echo("AUDITOR", 2, "b.md")]
     told = [note for note in notes_of(state(whole(turn("AUDITOR"), *echoes))) if "echo" in note]
     assert [note.partition(" refused as an echo")[0] for note in told] == [
-        "A request of AUDITOR in round 2 was",
+        "**Degraded.** A request of AUDITOR in round 2 was",
         "Requests of AUDITOR in rounds 1 and 2 and STRATEGIST in round 2 were",
     ]
 
@@ -255,8 +275,8 @@ def test_members_without_names_are_told_beside_the_decision() -> None:
 @pytest.mark.parametrize(
     ("rounds", "said"),
     [
-        ((False,), "COORDINATOR, STRATEGIST and AUDITOR answered in no turn."),
-        ((False, False), "COORDINATOR, STRATEGIST and AUDITOR answered in none of 2 turns each."),
+        ((False,), "No agent answered."),
+        ((False, False), "No agent answered."),
         ((True, False), "COORDINATOR, STRATEGIST and AUDITOR answered in 1 of 2 turns each."),
     ],
 )
@@ -272,7 +292,7 @@ def test_the_page_counts_the_turns_in_which_nobody_answered_in_plain_words(round
 def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
     transcript = whole(closings=[closing(result=failed(), record=None), closing("AUDITOR")])
     notes = notes_of(state(transcript))
-    assert "The closing call of COORDINATOR failed (timeout): too late" in notes
+    assert notes[0] == "**Degraded.** The closing call of COORDINATOR failed (timeout): too late"
     assert "The decision was written by AUDITOR instead." in notes
     assert "instead of COORDINATOR" in page(transcript=transcript).byline
 
@@ -284,7 +304,7 @@ def test_a_model_that_answered_for_another_is_named_where_it_did() -> None:
         turn("A", result=stood_in), closings=[closing(result=failed(), record=None), closing("B", record=record)]
     )
     notes = [note for note in notes_of(state(transcript)) if "instead of scripted" in note]
-    assert [note.partition(":")[0] for note in notes] == ["A in round 1", "The closing call of B"]
+    assert [note.partition(":")[0] for note in notes] == ["**Degraded.** A in round 1", "The closing call of B"]
 
 
 def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
@@ -336,7 +356,7 @@ def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> 
     shown = page(transcript=whole(closings=[unread]))
     assert shown.answer == "Take alpha [E1: a.md:1], “alpha is last” [unverified] [E1]."
     [note] = [note for note in shown.notes if "could not be read" in note]
-    assert note.startswith("Only the decision's answer is shown.")
+    assert note.startswith("**Degraded.** Only the decision's answer is shown.")
     assert "expected a number of at most 1" in note
     assert "plain text" not in shown.byline
 
