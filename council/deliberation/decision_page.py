@@ -16,7 +16,7 @@ from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
 from council.tools.tool import NO_MATCH
-from council.turns.costs import sum_of
+from council.turns.costs import sum_of, told_cost
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
 from council.turns.run_guardrails import declined
@@ -53,7 +53,6 @@ def build_page(state: PageState) -> Page:
         if item.id:
             place = (item.id, item.path, item.first_line, item.last_line)
             footnotes.append(Footnote(*place, item.sha256, item.title, how))
-    cost = sum_of([call.result for call in state.calls], state.prices)
     return Page(
         title=state.header.title,
         front_matter={
@@ -65,7 +64,7 @@ def build_page(state: PageState) -> Page:
             "agents": tuple(state.roles),
             "rounds": len({turn.round for turn in state.transcript.turns()}),
             "model": state.model or NOBODY,
-            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+            "cost": told_cost(sum_of([call.result for call in state.calls], state.prices)),
             "audit_head": state.audit_head or None,
         },
         notes=(*succeeded, *notes_of(state)),

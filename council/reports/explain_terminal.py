@@ -15,6 +15,7 @@ from rich.text import Text
 
 from council.reports import explain_words as words
 from council.reports.explain import AgentShare, Explanation
+from council.turns.costs import told_cost
 
 _STATUS_STYLES = {
     "succeeded": "bold green",
@@ -144,7 +145,7 @@ def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
                 words.number(tokens.cached),
                 words.number(tokens.output),
                 words.number(tokens.thought),
-                words.cost(agent.cost_usd),
+                told_cost(agent.cost_usd),
                 words.duration(agent.seconds),
             )
         )

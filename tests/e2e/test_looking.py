@@ -399,7 +399,7 @@ def test_a_report_says_that_tokens_are_unknown_where_nobody_counted_them(quick: 
     assert run_cli("run", "--once", "--model", "offline", cwd=quick).returncode == 0
     page = run_cli("report", "-o", "-", cwd=quick).stdout
     assert '<dt>tokens</dt><dd>unknown</dd><dd class="note">unknown for ' in page
-    assert "<dt>cost</dt><dd>free</dd>" in page
+    assert "<dt>cost</dt><dd>none</dd>" in page
     assert '<dd class="note">nobody changed their mind</dd>' in page
 
 

@@ -424,7 +424,7 @@ def test_every_call_is_counted_once_with_its_step_and_what_it_was_for() -> None:
 @pytest.mark.parametrize(
     ("model", "price", "usage", "told"),
     [
-        ("gemini:g", Price(Decimal(1), Decimal(10)), Usage(100_000, 10_000), "0.800000 USD"),
+        ("gemini:g", Price(Decimal(1), Decimal(10)), Usage(100_000, 10_000), "0.80 USD"),
         ("gemini:g", Price(Decimal(1), Decimal(10)), None, "unknown"),
         ("gemini:g", None, Usage(100_000, 10_000), "unknown"),
         ("cassette:gemini:g", None, Usage(100_000, 10_000), "none"),
