@@ -255,7 +255,9 @@ def test_validate_ends_with_1_when_an_input_is_missing(quick: Path) -> None:
     (quick / "a.json").write_text(json.dumps(command(input_artifacts=["there.md", "gone.md"])))
     done = run_cli("validate", "a.json", cwd=quick)
     assert done.returncode == 1
-    assert done.stdout.endswith("a.json: ok (deliberate, writes artifacts/out.md), but an input cannot be read now\n")
+    assert done.stdout.endswith(
+        "a.json: not ready (deliberate, writes artifacts/out.md): an input cannot be read now\n"
+    )
     assert json.loads(run_cli("validate", "a.json", "--json", cwd=quick).stdout)["missing"] == ["gone.md"]
     (quick / "gone.md").write_text("Here, too.")
     assert run_cli("validate", "a.json", cwd=quick).returncode == 0

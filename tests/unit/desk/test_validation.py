@@ -45,8 +45,9 @@ def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: 
 def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) -> None:
     judgement = judge(desk.commands, desk, NAME, data(input_artifacts=["gone.md"]))
     assert judgement.problems == ()
-    assert [warning.field for warning in judgement.warnings] == ["input_artifacts.0", "input_artifacts"]
-    assert judgement.warnings[0].line == 1
+    [warning] = judgement.warnings
+    assert (warning.field, warning.line, judgement.code) == ("input_artifacts.0", 1, "input_unreadable")
+    assert warning.message.endswith(", so no input can be read now and the run would fail")
 
 
 @pytest.mark.parametrize(
