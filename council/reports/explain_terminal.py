@@ -73,7 +73,8 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     if told.missing:
         yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
-    lines = [Text.assemble((f"{told.why.code}  ", "bold"), words.plain(told.why.sentence, 1_000), saved)]
+    code = f"{told.why.code}  " if told.status == "failed" else ""  # what docs/trouble.md is read by
+    lines = [Text.assemble((code, "bold"), words.plain(told.why.sentence, 1_000), saved)]
     lines += [faint(f"fix: {words.plain(told.why.fix, 500)}")] if told.why.fix else []
     if told.decision is not None:
         instead = ""
