@@ -270,6 +270,7 @@ def test_a_question_is_dropped_as_the_file_that_a_person_would_have_written(home
         (("--task", "x", "docs"), "name the files in it: `docs/needs.md`"),
         (("--task", "x", "../outside.md"), "is outside the home"),
         (("--task", "x", "/etc/hosts"), "is outside the home"),
+        (("--task", "x", "https://example.org/a"), "it is a web address, and none is read"),
         (("--task", " "), "must say what the task is"),
         (("--task", "x", "-o", "so.txt"), "a decision must be a Markdown file"),
         (("mine.json", "-o", "artifacts/so.md"), "--output and --rounds go with --task"),
