@@ -91,6 +91,12 @@ def test_who_judges_what_the_others_said_must_be_given_it(desk: Desk, role: str,
     assert ["judges what the others said" in warning.message for warning in judgement.warnings] == [True] * bool(code)
 
 
+@pytest.mark.parametrize(("name", "fix"), [("auditr", "did you mean AUDITOR?"), ("ODDD", "see `council agents list`")])
+def test_an_agent_that_is_not_there_brings_the_name_that_was_probably_meant(desk: Desk, name: str, fix: str) -> None:
+    [problem] = judge(desk.commands, desk, NAME, data(config={"agents": ["COORDINATOR", name]})).problems
+    assert (problem.field, problem.fix) == ("config.agents", fix)
+
+
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
     (desk.home.artifacts / "out.md").write_text("mine")
     [warning] = judge(desk.commands, desk, NAME, data()).warnings
