@@ -180,7 +180,9 @@ class OutputFile:
             current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path) if current is not None else None
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
-                self.step_aside("was edited after Council wrote it (or is not Council's), and was not changed")
+                edited = current and entry is not None
+                what = "was edited by hand" if edited else "is not a page that Council wrote"
+                self.step_aside(f"{what}, so Council left it as it is")
             else:
                 if current is not None and entry is not None:
                     if not self._has_looked:
