@@ -10,6 +10,7 @@ from council.deliberation.names import listed
 from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.transcript import Transcript, Turn, flips
+from council.engine.outputs import GROWS
 from council.engine.receipts import ErrorRef
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
@@ -118,7 +119,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         parts = (byline, letters, decision.agrees_with, untyped, unstated, decision.how_read, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if state.finish is None:
-        return "In progress", state.waits or "The council is deliberating; this page grows.", ""
+        return "In progress", state.waits or f"The council is deliberating; {GROWS}", ""
     if state.finish.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
     if state.finish.error is not None:
