@@ -1,6 +1,8 @@
-"""Runs every benchmark and rewrites RESULTS.md: `python -m benchmarks`."""
+"""Runs every benchmark and rewrites RESULTS.md: `python -m benchmarks`. With names, it runs those and only prints."""
 
 from __future__ import annotations
+
+import argparse
 
 from benchmarks import (
     cage,
@@ -23,14 +25,26 @@ from benchmarks import (
 )
 from benchmarks.report import RESULTS, render
 
+_ALL = (
+    pickup, cancelling, planning, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+    cage, offline_sets, world, window, routing,
+)  # fmt: skip
+
 
 def main() -> None:
-    benchmarks = (
-        pickup, cancelling, planning, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
-        cage, offline_sets, world, window, routing,
-    )  # fmt: skip
-    page = render([table for benchmark in benchmarks for table in benchmark.measure()])
-    RESULTS.write_text(page)
+    named = {benchmark.__name__.rpartition(".")[2]: benchmark for benchmark in _ALL}
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Run every benchmark and rewrite RESULTS.md. With names, run those and only print.",
+        epilog=f"The benchmarks: {', '.join(named)}.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args().names
+    if unknown := [name for name in names if name not in named]:
+        parser.error(f"there is no benchmark {unknown[0]}; known: {', '.join(named)}")
+    page = render([table for name in names or named for table in named[name].measure()])
+    if not names:
+        RESULTS.write_text(page)
     print(page)
 
 

@@ -22,6 +22,7 @@ from council.commands.file_formats import PlainYaml
 from council.errors import MissingContextError, PersonaError
 from council.ids import STEWARD
 from council.markup import front_matter
+from council.proposals import nearest
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
 from council.settings.model_names import model_chain
@@ -208,6 +209,13 @@ def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
                     fix="give one of them another name",
                 )
     return called
+
+
+def meant_agent(name: str, personas: Mapping[str, AgentManifest]) -> str:
+    """What to do about the name of an agent that is not there."""
+    called = by_name(personas)
+    near = nearest(name, called)
+    return f"did you mean {called[near].role}?" if near else "see `council agents list`"
 
 
 def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> list[AgentManifest]:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from council.agents.manifest import meant_agent
 from council.agents.memory_digest import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, aligned, print_json, require_yes, state, tell
 from council.cli.given_files import beginning_of
@@ -69,8 +70,7 @@ def show(
     found = state(ctx).desk().personas()
     manifest = found.get(role.upper())
     if manifest is None:
-        known = ", ".join(sorted(found)) or "none"
-        raise PersonaError(f"there is no agent {role.upper()} here (found: {known}).", fix="see `council agents list`")
+        raise PersonaError(f"there is no agent {role.upper()} here.", fix=meant_agent(role, found))
     required, optional, forbidden = (
         ", ".join(words) or "nothing"
         for words in (manifest.context.required, manifest.context.optional, manifest.context.forbidden)

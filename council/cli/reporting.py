@@ -19,12 +19,12 @@ from council.desk.run_lookup import find_all, first_moment
 from council.errors import UsageError
 from council.ids import escape_unseen
 from council.reports.explain_terminal import show as show_explanation
-from council.reports.explain_words import cost
 from council.reports.html_report import render_html
 from council.reports.stats import stats as sum_up
 from council.reports.stats_terminal import show as show_sums
 from council.safety.untrusted import plain_line
 from council.storage.files import write_atomic
+from council.turns.costs import told_cost
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 _MAX_PATH_CHARS, _MAX_TITLE_CHARS = 200, 100
@@ -111,7 +111,7 @@ def runs(
             entry.run_id,
             entry.created[:16].replace("T", " "),
             entry.status,
-            cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
+            told_cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
             plain_line(entry.artifact, _MAX_PATH_CHARS),
             plain_line(entry.title, _MAX_TITLE_CHARS),
         )

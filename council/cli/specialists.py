@@ -32,6 +32,7 @@ from council.ids import STEWARD, readable_json
 from council.safety.untrusted import plain_line
 from council.specialists.lifecycle import lacks
 from council.specialists.specialist_registry import Specialist
+from council.turns.costs import told_cost
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -95,12 +96,13 @@ def stats(ctx: typer.Context, user: User = STEWARD.id, as_json: AsJson = False) 
         tokens, calls = sum(row.tokens for row in uses), sum(row.calls for row in uses)
         told.append({**specialist_json(one, desk.settings.model), "calls": calls, "tokens": tokens, "cost_usd": cost})
         suite = "-" if one.avg_confidence is None else f"{one.avg_confidence:.2f}"
-        spent = "unknown" if cost is None else f"{cost:.4f}"
         missing = "; ".join(lacks(one)) if one.status == "unverified" else ""
         eligible = missing or ("eligible" if one.status == "unverified" else one.status)
         succeeded = f"{one.success_count} of {one.execution_count}"
-        rows.append((one.role, one.created_by, str(one.version), succeeded, suite, str(tokens), spent, eligible))
-    heads = ("ROLE", "MADE FOR", "VERSION", "SUCCEEDED", "SUITE", "TOKENS", "USD", "PROMOTION")
+        rows.append(
+            (one.role, one.created_by, str(one.version), succeeded, suite, str(tokens), told_cost(cost), eligible)
+        )
+    heads = ("ROLE", "MADE FOR", "VERSION", "SUCCEEDED", "SUITE", "TOKENS", "COST", "PROMOTION")
     tell({"specialists": told}, table(heads, rows, _NONE), as_json=as_json)
 
 

@@ -79,13 +79,14 @@ def write_schemas(types: CommandTypes, home: Path) -> list[Path]:
 
 
 def told(file: str, judgement: FileVerdict) -> str:
-    """The findings, and the good news when there is no error among them."""
+    """The findings, and what the exit code says of a file with no error among them."""
     lines = [findings(file, judgement)]
     if not judgement.problems:
         inputs = len(judgement.missing)
-        missing = "" if not inputs else f", but {'an input' if inputs == 1 else f'{inputs} inputs'} cannot be read now"
+        lacks = f"{'an input' if inputs == 1 else f'{inputs} inputs'} cannot be read now" if inputs else ""
+        why = "the run would fail" if judgement.code else lacks
         output = f", writes {judgement.output}" if judgement.output else ""
-        lines.append(f"{file}: ok ({judgement.type}{output}){missing}")
+        lines.append(f"{file}: {'not ready' if why else 'ok'} ({judgement.type}{output}){': ' if why else ''}{why}")
     return "\n".join(line for line in lines if line)
 
 

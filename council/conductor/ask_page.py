@@ -9,6 +9,7 @@ from council.conductor.ask_state import AskState, is_unanswered, status_of
 from council.conductor.dispatch import CONDUCTOR_ID
 from council.conductor.routing import Route
 from council.conductor.stock_replies import refusal
+from council.engine.outputs import GROWS
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
 from council.turns.account import Account
@@ -133,7 +134,7 @@ def _answer(state: AskState, finish: Finish | None) -> tuple[str, str]:
         heard = state.bench.asker.hearings if state.bench else []
         said = [f"{one.role}: {one.text}" if len(heard) > 1 else one.text for one in heard if one.text]
         if not said:  # "In progress" is what a terminal shows as it grows
-            return "At work", "The conductor is at work; this page grows."
+            return "At work", f"The conductor is at work; {GROWS}"
         return "In progress", "\n\n".join(said)
     if finish.cancelled:
         return "Cancelled", "The run was cancelled before there was an answer."

@@ -10,12 +10,14 @@ from council.deliberation.names import listed
 from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.transcript import Transcript, Turn, flips
+from council.engine.outputs import GROWS
+from council.engine.receipts import ErrorRef
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, AbsentModel, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
 from council.tools.tool import NO_MATCH
-from council.turns.costs import sum_of
+from council.turns.costs import sum_of, told_cost
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
 from council.turns.run_guardrails import declined
@@ -52,7 +54,6 @@ def build_page(state: PageState) -> Page:
         if item.id:
             place = (item.id, item.path, item.first_line, item.last_line)
             footnotes.append(Footnote(*place, item.sha256, item.title, how))
-    cost = sum_of([call.result for call in state.calls], state.prices)
     return Page(
         title=state.header.title,
         front_matter={
@@ -64,7 +65,7 @@ def build_page(state: PageState) -> Page:
             "agents": tuple(state.roles),
             "rounds": len({turn.round for turn in state.transcript.turns()}),
             "model": state.model or NOBODY,
-            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+            "cost": told_cost(sum_of([call.result for call in state.calls], state.prices)),
             "audit_head": state.audit_head or None,
         },
         notes=(*succeeded, *notes_of(state)),
@@ -118,7 +119,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         parts = (byline, letters, decision.agrees_with, untyped, unstated, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if state.finish is None:
-        return "In progress", state.waits or "The council is deliberating; this page grows.", ""
+        return "In progress", state.waits or f"The council is deliberating; {GROWS}", ""
     if state.finish.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
     if state.finish.error is not None:
@@ -134,33 +135,35 @@ def _answer(state: PageState) -> tuple[str, str, str]:
 
 def notes_of(state: PageState) -> list[str]:
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
-    notes: list[str] = []
-    attended = filter(None, [attendance(transcript, state.roles)])
-    unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
-    if status == "failed" and finish.error is not None:
-        notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended]
-        notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
-    elif status in ("degraded", "cancelled"):
-        by = f" ({finish.cancelled_by})." if finish.cancelled_by else ""
-        notes.append(" ".join((f"**{status.capitalize()}**{by}" if by else f"**{status.capitalize()}.**", *attended)))
-    notes += _echo_notes(transcript)
+    notes = list(_echo_notes(transcript, answered=False))
     if transcript.stopped:
         notes.append(f"The rounds ended early: {transcript.stopped}")
-    notes += [*absences(transcript), *unread(transcript.turns())]
+    notes += [*absences(transcript, finish.error), *unread(transcript.turns())]
     if is_unranked(transcript):
         nobody_ranks = any(turn.fault == RANKS_NOTHING for turn in transcript.turns())
         why = f"The answers are not ranked: {RANKS_NOTHING}."
         notes.append(why if nobody_ranks else "No member's ranking could be read, so the answers are not ranked.")
     notes += _stand_ins(transcript)
-    notes += failed_closings(transcript.failed_closings())
+    notes += failed_closings(transcript.failed_closings(), finish.error)
     if transcript.failed_closings() and transcript.synthesis is not None:
         notes.append(f"The decision was written by {transcript.synthesis.role} instead.")
     if state.finish is not None and is_cut_off(transcript):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
-    cut = [item for item in transcript.inputs if "cut to fit" in item.title]
-    notes += state.decision.warnings if state.decision else ()
-    notes += [f"Not all of an input was read: {item.title}." for item in cut]
+    unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs]
+    notes += state.decision.warnings if state.decision else ()
+    attended = filter(None, [attendance(transcript, state.roles)])
+    if status == "failed" and finish.error is not None:
+        ended_with = [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
+        notes = [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended, *ended_with, *notes]
+    elif status == "degraded":  # what is missing comes first
+        notes = [" ".join(("**Degraded.**", *notes[:1])), *attended, *notes[1:]]
+    elif status == "cancelled":
+        by = f" ({finish.cancelled_by})" if finish.cancelled_by else ""
+        notes = [" ".join((f"**Cancelled**{by}." if by else "**Cancelled.**", *attended)), *notes]
+    notes += _echo_notes(transcript, answered=True)
+    cut = [item for item in transcript.inputs if "cut to fit" in item.title]
+    notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
@@ -172,14 +175,17 @@ def _none_was_read(state: PageState) -> str:
     return error.message if error is not None and error.code == InputUnreadable.code else ""
 
 
-def _echo_notes(transcript: Transcript) -> Iterator[str]:
-    """The refused echoes that nobody's answer made up for come first; each thing is told once, with all who asked for it."""
-    asked: dict[tuple[bool, str, str], dict[str, list[str]]] = {}
-    for item, answered in refused_echoes(transcript):
-        who = asked.setdefault((answered, item.action, item.argument), {})
-        who.setdefault(item.asked_by, []).append(str(item.round))
-    for (answered, action, argument), who in sorted(asked.items(), key=lambda each: each[0][0])[:_MAX_ECHOES]:
-        rest = "Another agent's request for it was answered." if answered else "No agent got it in this run."
+def _echo_notes(transcript: Transcript, *, answered: bool) -> Iterator[str]:
+    """Each thing is told once, with all who asked for it. `answered`: the answer to somebody else made up for it."""
+    asked: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for item, is_answered in refused_echoes(transcript):
+        if is_answered is answered:
+            who = asked.setdefault((item.action, item.argument), {})
+            who.setdefault(item.asked_by, []).append(str(item.round))
+    rest = "Another agent's request for it was answered."
+    if not answered:
+        rest = "No agent got it in this run. If it is wanted, name it in the task."
+    for (action, argument), who in list(asked.items())[:_MAX_ECHOES]:
         times = [_rounds([*dict.fromkeys(rounds)]) for rounds in who.values()]
         told = listed([f"{role} in {when}" for role, when in zip(who, times, strict=True)])
         if len({*times}) == 1:
@@ -188,7 +194,6 @@ def _echo_notes(transcript: Transcript) -> Iterator[str]:
         yield (
             f"{refused.format(told)} refused as an echo: a text from outside asks for "
             f"`{action}({plain_line(argument, 200)})` in the same words. {rest}"
-            + ("" if answered else " If it is wanted, name it in the task.")
         )
     if len(asked) > _MAX_ECHOES:
         yield f"{len(asked) - _MAX_ECHOES} more were refused as echoes; the rounds below list them."
@@ -221,11 +226,12 @@ def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
     if not counts:
         return ""
     of_each = {role: counts.get(role, (0, 0)) for role in roles}
+    if not any(answered for answered, _ in of_each.values()):
+        return "No agent answered."
     different = set(of_each.values())
     if len(different) == 1:
         answered, asked = different.pop()
-        each = " each" if len(roles) > 1 and (answered or asked > 1) else ""
-        return f"{listed(roles)} answered in {_turns(answered, asked)}{each}."
+        return f"{listed(roles)} answered in {_turns(answered, asked)}{' each' if len(roles) > 1 else ''}."
     return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
 
 
@@ -235,20 +241,21 @@ def _turns(answered: int, asked: int) -> str:
     return f"{answered} turn{'s' if answered != 1 else ''}" if answered else "no turn"
 
 
-def absences(transcript: Transcript) -> Iterator[str]:
-    by_failure: dict[tuple[str, str], dict[str, list[str]]] = {}
+def absences(transcript: Transcript, error: ErrorRef | None = None) -> Iterator[str]:
+    """What `error` says, which ended the run, is not said again."""
+    by_failure: dict[str, dict[str, list[str]]] = {}
     for turn in transcript.turns():
         failure = turn.result.failure
         if failure is not None:
-            who = by_failure.setdefault((failure.kind, _said(failure)), {})
+            who = by_failure.setdefault(_said(failure, error), {})
             who.setdefault(turn.role, []).append(str(turn.round))
-    for (kind, message), who in by_failure.items():
+    for said, who in by_failure.items():
         times = [_rounds(rounds) for rounds in who.values()]
         if len(who) == 1:
-            yield f"{next(iter(who))} did not answer in {times[0]} ({kind}): {message}"
+            yield f"{next(iter(who))} did not answer in {times[0]} {said}"
         else:
             absent = "; ".join(f"{role} in {when}" for role, when in zip(who, times, strict=True))
-            yield f"No answer from {absent} ({kind}): {message}"
+            yield f"No answer from {absent} {said}"
 
 
 def _stand_ins(transcript: Transcript) -> Iterator[str]:
@@ -274,15 +281,21 @@ def _rounds(numbers: Sequence[str]) -> str:
     return f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
-def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
-    by_failure: dict[tuple[str, str], list[str]] = {}
+def failed_closings(failed: Iterable[tuple[str, Failure]], error: ErrorRef | None = None) -> Iterator[str]:
+    """What `error` says, which ended the run, is not said again."""
+    by_failure: dict[str, list[str]] = {}
     for role, failure in failed:
-        by_failure.setdefault((failure.kind, _said(failure)), []).append(role)
-    for (kind, message), roles in by_failure.items():
-        yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed ({kind}): {message}"
+        by_failure.setdefault(_said(failure, error), []).append(role)
+    for said, roles in by_failure.items():
+        yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed {said}"
 
 
-def _said(failure: Failure) -> str:
-    if failure.kind not in _MENDED_BY_HAND or not failure.fix:
-        return failure.message
-    return f"{failure.message} To fix it: {failure.fix.rstrip('.')}."
+def _said(failure: Failure, error: ErrorRef | None) -> str:
+    """The kind, the reason and, where a person can mend it, the fix."""
+    fix = failure.fix.rstrip(".") if failure.kind in _MENDED_BY_HAND else ""
+    parts = [
+        failure.message if error is None or failure.message not in error.message else "",
+        f"To fix it: {fix}." if fix and (error is None or fix not in error.fix) else "",
+    ]
+    told = " ".join(filter(None, parts))
+    return f"({failure.kind}): {told}" if told else f"({failure.kind})."

@@ -11,7 +11,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from council.agents.manifest import AgentManifest, by_name, context_for, load_personas, require_roles, seeds_folder
+from council.agents.manifest import (
+    AgentManifest,
+    by_name,
+    context_for,
+    load_personas,
+    meant_agent,
+    require_roles,
+    seeds_folder,
+)
 from council.commands.models import dump
 from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
@@ -20,7 +28,6 @@ from council.errors import CommandInvalid, MissingContextError, PathRefused, Per
 from council.ids import distinct_slug
 from council.llm.base import is_extract
 from council.markup import first_sentence
-from council.proposals import nearest
 from council.safety.untrusted import plain_line
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
@@ -84,11 +91,9 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
         called, members = by_name(known), []
         for name in named:
             if name.upper() not in called:
-                near = nearest(name, called)
-                meant = f"did you mean {called[near].role}? " if near else ""
                 raise CommandInvalid(
                     f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
-                    fix=f"{meant}known: {', '.join(sorted(known))}" if known else "add a persona",
+                    fix=meant_agent(name, known) if known else "add a persona",
                     field="config.agents",
                 )
             members.append(_deliberating(called[name.upper()]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from council.agents.manifest import meant_agent
 from council.agents.memory import LoadedSession, Memory
 from council.agents.session_file import SESSION_ENDING, Session, session_bytes
 from council.commands.file_formats import read_document
@@ -23,7 +24,7 @@ def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
     _require_plain(role, lane)
     memory = Memory(desk.home.session_states, desk.store)
     if not memory.path(role, lane).exists() and role not in (known := desk.personas()):
-        raise UsageError(f"there is no agent {role} here.", fix=f"use one of {', '.join(sorted(known))}")
+        raise UsageError(f"there is no agent {role} here.", fix=meant_agent(role, known))
     return memory.look(role, lane)
 
 

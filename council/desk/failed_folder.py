@@ -13,7 +13,8 @@ from council.safety.untrusted import plain_line
 from council.storage.command_drop import NOTE_ENDING
 
 _MAX_CHARS = 300
-_CODE_OR_TAG = re.compile(r"(`[^`]*`)|(<[^\s<>`]*>?)")
+_CODE_OR_TAG = re.compile(r"(`[^`]*`)|(<[A-Za-z/!?][^\s<>`]*>?)")
+_TAG_AS_CODE = re.compile(r"`(<[^\s<>`]*>?)`")
 _CODE = "Error code: "
 _ESCAPED = re.compile(r"(?<!\\)\\([$*_<>\[\]#|~^&])")  # as `error_page` writes its Markdown
 
@@ -30,7 +31,8 @@ class RefusedFile:
 
 def refused_file(note: Path) -> RefusedFile:
     """Raises OSError."""
-    lines = [_ESCAPED.sub(r"\1", line) for line in note.read_text(encoding="utf-8", errors="replace").splitlines()]
+    text = _TAG_AS_CODE.sub(r"\1", note.read_text(encoding="utf-8", errors="replace"))
+    lines = [_ESCAPED.sub(r"\1", line) for line in text.splitlines()]
     code = next((line.removeprefix(_CODE).strip("`") for line in lines if line.startswith(_CODE)), "")
     at = next((number for number, line in enumerate(lines) if line.startswith("- **")), len(lines))
     why = "".join(lines[at : at + 1]).removeprefix("- **").removesuffix("**")

@@ -77,7 +77,7 @@ def judge(
     missing: list[str] = []
     type_ = types[command.type]
     warnings = (*verdict.warnings, *_warnings(desk, document, type_, command, verdict.output, missing))
-    lacks_all = any(warning.field == type_.inputs for warning in warnings if warning.field)
+    lacks_all = missing and type_.output and len(missing) == len(getattr(command, type_.inputs))
     code = verdict.code or (InputUnreadable.code if lacks_all else "")
     return replace(verdict, warnings=warnings, missing=tuple(missing), code=code)
 
@@ -137,11 +137,10 @@ def _warnings(
                     yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)
             except PathRefused as error:
                 missing.append(wanted)
-                yield Problem(error.message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
-        if missing and len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
-            place = document.locate((type_.inputs,))
-            fix = "create one of them, or correct the paths"
-            yield Problem("no input can be read now, so the run would fail", fix, type_.inputs, *place)
+                message = error.message
+                if len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
+                    message = f"{message.rstrip('.')}, so no input can be read now and the run would fail"
+                yield Problem(message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
         try:
             current = premises.root.sha256(output) if output else None
         except PathRefused:

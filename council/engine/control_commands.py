@@ -24,7 +24,7 @@ from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.runs import PROVIDER, Premises, Run
 from council.errors import CommandInvalid
-from council.ids import Clock, Principal, timestamp
+from council.ids import STEWARD, Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
@@ -221,7 +221,8 @@ class RunSteering:
         """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
         is_again = file.drop in self.unanswered
         remember(self.unanswered, file.drop, command.run)
-        if not await self.runs.cancel(command.run, f"by {file.name}") and not is_again:
+        by = "the steward" if principal == STEWARD else principal.id
+        if not await self.runs.cancel(command.run, f"by {by}") and not is_again:
             del self.unanswered[file.drop]
             if command.run not in self.runs.active:
                 raise _not_active(command.run)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
+import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ log = logging.getLogger(__name__)
 
 _MAX_KEPT_BYTES = 64 << 20
 _ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
+GROWS = "this page grows."  # ends the only sentence of a growing page below its heading
+SUPERSEDED = "superseded"  # the status of a growing page that a person wrote into, once its run has another page
+_GROWING_NOTE = re.compile(rb"(?m)^## [^\n]+\n\n[^\n]+; " + re.escape(GROWS).encode() + rb"$")
+_GROWING_STATUS = re.compile(rb"\A(---\n(?:(?!---$).*\n)*?status: )in_progress$", re.MULTILINE)
 
 
 class OutputEntry(msgspec.Struct, frozen=True):
@@ -180,7 +185,9 @@ class OutputFile:
             current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path) if current is not None else None
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
-                self.step_aside("was edited after Council wrote it (or is not Council's), and was not changed")
+                edited = current and entry is not None
+                what = "was edited by hand" if edited else "is not a page that Council wrote"
+                self.step_aside(f"{what}, so Council left it as it is")
             else:
                 if current is not None and entry is not None:
                     if not self._has_looked:
@@ -246,17 +253,20 @@ def _beside(path: str, name: str) -> str:
 
 
 def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final: str) -> None:
-    """A growing page that a person wrote into ends with the way to the finished one; said once. Raises StorageFailed."""
+    """A growing page that a person wrote into shows the way to the finished one, once. Its status and its note are changed
+    where they are still ours, byte for byte; else the way is its last line. Raises StorageFailed."""
     entry = written_at(store, wanted) if wanted != final else None
     if entry is None or entry.run_id != run_id:
         return
     link = posixpath.relpath(final, posixpath.dirname(wanted) or ".")
-    pointer = f"\n\n*The run has ended. Its page is [{final}]({quote(link)}).*\n".encode()
+    pointer = f"*The run has ended. Its page is [{final}]({quote(link)}).*".encode()
     try:
         data = root.read(wanted, max_bytes=_MAX_KEPT_BYTES).data
         is_edited = sha256_hex(data) not in entry.sha256s and run_id.encode() in data  # else it is all the person's own
-        if is_edited and pointer.strip() not in data:
-            root.write_atomic(wanted, data.rstrip() + pointer)
+        if is_edited and pointer not in data:
+            told, notes = _GROWING_NOTE.subn(lambda _: b"## Superseded\n\n" + pointer, data, count=1)
+            told = _GROWING_STATUS.sub(rb"\g<1>" + SUPERSEDED.encode(), told)
+            root.write_atomic(wanted, told if notes else told.rstrip() + b"\n\n" + pointer + b"\n")
     except PathRefused as error:
         log.warning("%s cannot be given a link to the page of run %s: %s", wanted, run_id, error)
 

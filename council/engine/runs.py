@@ -46,6 +46,13 @@ WAITS = {
     "restart": "waits for the next start of the council",
     "": "waits",
 }
+
+
+def awaited(reason: str) -> str:
+    """` for the network`: what follows "waits", "waiting" or "waited"."""
+    return WAITS.get(reason, WAITS[""]).removeprefix("waits")
+
+
 BEGUN_ENDING = "/begun"
 
 

@@ -222,6 +222,9 @@ def _kind(path: str, data: bytes) -> str:
         return kind
     if data.startswith(_BYTE_ORDER_MARKS):
         return "text"
+    if len(data) % 2 == 0 and _is_utf_16(data[:_BINARY_PROBE_BYTES]):
+        what, fix = _REFUSALS["encoding"]
+        raise PathRefused(f"`{path}` {what}.", reason="encoding", fix=fix)
     if b"\0" in data[:_BINARY_PROBE_BYTES]:
         raise PathRefused(f"`{path}` is a binary file.", reason="binary", fix="name a text file, a PDF or a DOCX")
     try:
@@ -229,6 +232,12 @@ def _kind(path: str, data: bytes) -> str:
     except UnicodeDecodeError:
         return "text"
     return "plain"
+
+
+def _is_utf_16(data: bytes) -> bool:
+    """Tells UTF-16 without a byte order mark: of most writing every other byte is zero, and none between."""
+    halves = data[::2], data[1::2]
+    return any(2 * high.count(0) > len(high) and 0 not in low for high, low in (halves, halves[::-1]))
 
 
 def _require_format(path: str, data: bytes) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from council.reports import explain_words as words
 from council.reports.explain import AgentShare, Explanation
+from council.turns.costs import told_cost
 
 _STATUS_STYLES = {
     "succeeded": "bold green",
@@ -72,7 +73,8 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     if told.missing:
         yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
-    lines = [Text.assemble((f"{told.why.code}  ", "bold"), words.plain(told.why.sentence, 1_000), saved)]
+    code = f"{told.why.code}  " if told.status == "failed" else ""  # what docs/trouble.md is read by
+    lines = [Text.assemble((code, "bold"), words.plain(told.why.sentence, 1_000), saved)]
     lines += [faint(f"fix: {words.plain(told.why.fix, 500)}")] if told.why.fix else []
     if told.decision is not None:
         instead = ""
@@ -144,7 +146,7 @@ def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
                 words.number(tokens.cached),
                 words.number(tokens.output),
                 words.number(tokens.thought),
-                words.cost(agent.cost_usd),
+                told_cost(agent.cost_usd),
                 words.duration(agent.seconds),
             )
         )

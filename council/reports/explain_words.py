@@ -22,6 +22,7 @@ from council.safety.untrusted import plain_line
 from council.tools.tool import NO_MATCH
 from council.turns.account import Mending, MindChange, RequestEntry
 from council.turns.closing_block import asked_to_correct
+from council.turns.costs import told_cost
 
 NOT_KNOWN = "–"
 UNEXPLAINED = "unexplained: it names no evidence that was new to it"
@@ -104,14 +105,6 @@ def duration(seconds: float | None) -> str:
         return f"{minutes} min {rest:02} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min"
-
-
-def cost(usd: float | None) -> str:
-    if usd is None:
-        return "unknown"
-    if usd == 0:
-        return "none"
-    return f"{usd:.2f} USD" if usd >= 1 else f"{usd:.6f} USD"
 
 
 def clock(ms: int | None) -> str:
@@ -263,7 +256,7 @@ def spent_line(explanation: Explanation) -> str:
     sums = f"{tokens.input:,} tokens in ({tokens.cached:,} cached), {tokens.output:,} out ({tokens.thought:,} thought)"
     if tokens.unknown_calls:
         sums = "tokens unknown" if is_uncounted(explanation) else f"{sums}, unknown for {counted(tokens.unknown_calls)}"
-    return f"{counted(explanation.calls_counted)}; {sums}; cost {cost(explanation.cost_usd)}"
+    return f"{counted(explanation.calls_counted)}; {sums}; cost {told_cost(explanation.cost_usd)}"
 
 
 def is_uncounted(explanation: Explanation) -> bool:
@@ -278,8 +271,8 @@ def charged_line(explanation: Explanation) -> str:
     if (charged.calls, charged.tokens) == (explanation.calls_counted, tokens) or not charged.calls:
         return ""
     return (
-        f"charged to the budget: {counted(charged.calls)}, {charged.tokens:,} tokens, cost {cost(charged.cost_usd)} (tries that "
-        f"failed, calls that were cut off and earlier attempts included)"
+        f"charged to the budget: {counted(charged.calls)}, {charged.tokens:,} tokens, cost {told_cost(charged.cost_usd)} "
+        f"(tries that failed, calls that were cut off and earlier attempts included)"
     )
 
 

@@ -23,6 +23,7 @@ from council.reports import explain_words as words
 from council.reports.agent_markdown import AgentMarkdown, Excerpts
 from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
+from council.turns.costs import told_cost
 
 REPORT_TEMPLATES = Path(__file__).parent / "templates"
 
@@ -50,10 +51,11 @@ def render_html(explained: ExplainedRun) -> str:
 def report_filters() -> dict[str, Callable[..., Any]]:
     """The filters of the templates: times, figures and steps in words, and an agent's text as one line."""
     told = (
-        words.duration, words.cost, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
+        words.duration, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
         words.mended_words, words.asked_for, words.call_of,
     )  # fmt: skip
     named: dict[str, Callable[..., Any]] = {function.__name__: function for function in told}
+    named["cost"] = told_cost
     named["worded"] = str  # advice, which another door says in words of its own
     return named | {"plain": lambda text, max_chars=1_000: plain_line(str(text), max_chars)}
 
@@ -102,8 +104,8 @@ def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
     if told.cost_usd is None:
         note = "no price known"
         if told.charged.cost_usd:
-            note = f"{words.cost(told.charged.cost_usd)} charged to the budget"
-    yield "cost", "free" if told.cost_usd == 0 else words.cost(told.cost_usd).removesuffix(" USD"), note
+            note = f"{told_cost(told.charged.cost_usd)} charged to the budget"
+    yield "cost", told_cost(told.cost_usd).removesuffix(" USD"), note
     unexplained = sum(not change.evidence for change in told.changes)
     note = "all on new evidence" if told.changes else "nobody changed their mind"
     if unexplained:

@@ -9,8 +9,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from council.reports.explain_terminal import barred, faint, print_all, section, table_of
-from council.reports.explain_words import cost, duration, number, plain
+from council.reports.explain_words import duration, number, plain
 from council.reports.stats import OfDay, RunSums, Stats
+from council.turns.costs import told_cost
 
 _MAX_DAYS = 31
 
@@ -56,9 +57,9 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
 def cost_words(spent: RunSums) -> str:
     """The known cost, and that it is not all where it is not."""
     if not spent.cost_unknown_runs:
-        return cost(spent.cost_usd)
+        return told_cost(spent.cost_usd)
     runs = f"{spent.cost_unknown_runs} run{'s' if spent.cost_unknown_runs != 1 else ''}"
-    return f"{cost(spent.cost_usd)} and that of {runs} unknown" if spent.cost_usd else f"unknown ({runs})"
+    return f"{told_cost(spent.cost_usd)} and that of {runs} unknown" if spent.cost_usd else f"unknown ({runs})"
 
 
 def _days(days: Sequence[OfDay], plots: bool, columns: int) -> list[RenderableType]:

@@ -118,6 +118,8 @@ def _missing_marks(folder: Path) -> list[str]:
 
 def path_in_home(given: str, home: Path) -> str:
     """The path as commands spell it: from the home, with slashes."""
+    if "://" in given:  # a web address: refused as one, where it is read
+        return given
     place = Path(os.path.abspath(given))  # not resolved: what leads through a link is refused by name, where it is read
     slash = "/" if given.endswith("/") else ""
     if place.is_relative_to(home):

@@ -85,7 +85,7 @@ def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[s
         settings = Settings(**merged)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
-        place = _flag(key) if sources[key] == FLAG else sources[key]
+        place = "" if sources[key] == FLAG else f", as {sources[key]} says"  # an argument is before the person's eyes
         raise _wrong_value(key, merged[key], place, error) from None
     return LoadedSettings(settings, MappingProxyType(sources), tuple(warnings))
 
@@ -181,9 +181,9 @@ def _wrong_value(key: str, value: object, place: str, error: ValidationError) ->
     reason, _, advice = fault["msg"].removeprefix("Value error, ").partition("; ")
     fix = advice or f"{key} takes {allowed_values(key)}."
     if isinstance(value, dict) or (len(path) > 1 and value is None):  # a table is not repeated: it may hold a key
-        return ConfigError(f"{'.'.join(path)} does not fit, as {place} says: {reason}.", fix=fix, key=key)
+        return ConfigError(f"{'.'.join(path)} does not fit{place}: {reason}.", fix=fix, key=key)
     shown = MASK if _SECRET_LIKE.search(str(value)) else repr(value)
-    return ConfigError(f"{'.'.join(path)} cannot be {shown}, as {place} says: {reason}.", fix=fix, key=key)
+    return ConfigError(f"{'.'.join(path)} cannot be {shown}{place}: {reason}.", fix=fix, key=key)
 
 
 def _is_setting_name(name: str) -> bool:

@@ -500,8 +500,8 @@ class Settings(BaseModel):
     )
     require_docker_training: bool = Field(
         default=False,
-        description="A specialist's code is trained and used only in a container. Without it, the zygote stands in where Docker "
-        "cannot start one.",
+        description="A specialist's code is trained and used only in a container. Without it, the code runs in a confined "
+        "process of this machine where Docker cannot start a container.",
     )
     otel_endpoint: str | None = Field(
         default=None,

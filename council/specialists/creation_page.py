@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from council.artifacts.page import Page, Section, Table
+from council.engine.outputs import GROWS
 from council.engine.records import RunStatus
 from council.engine.runs import Finish
 from council.ids import readable_json
@@ -61,7 +62,7 @@ class CreationState(BenchState):
         if self.question:
             return "Question", self.question
         if finish is None:
-            return "In progress", self.outcome or "The creation council is at work; this page grows."
+            return "In progress", self.outcome or f"The creation council is at work; {GROWS}"
         if finish.cancelled:
             return "Cancelled", "The run was cancelled. No specialist was registered."
         if finish.error is not None:

@@ -77,6 +77,7 @@ _NEW_FOLDER_MODE = 0o755
 
 # Control, format, surrogate, private, unassigned; line and paragraph separators, which forge lines in logs and prompts.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_WEB = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 _INSIDE = "Name a file inside the folder, relative to it, such as docs/plan.md."
@@ -89,6 +90,7 @@ _REASONS: dict[str, tuple[str, str]] = {
     "home": ("it starts with ~", _INSIDE),
     "backslash": ("it holds a backslash", "Separate folders with /."),
     "drive": ("it starts with a drive letter", _INSIDE),
+    "web": ("it is a web address, and none is read", "Save the page as a file inside the folder, and name that."),
     "segment": ("it holds an empty or . segment", _INSIDE),
     "parent": ("it holds a .. segment", _INSIDE),
     "trailing": ("a name in it ends with a dot or a space", "Remove the dot or space."),
@@ -131,6 +133,8 @@ def check_relative(path: str) -> tuple[str, ...]:
         raise _refused(path, "home")
     if plain[0].isascii() and plain[0].isalpha() and plain[1:2] == ":":
         raise _refused(path, "drive")
+    if _WEB.match(plain):
+        raise _refused(path, "web")
     segments = tuple(plain.split("/"))
     for segment in segments:
         if segment in ("", "."):

@@ -26,7 +26,7 @@ from council.llm.base import NOBODY, Message, TurnInfo
 from council.llm.structured import Check, parse
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, mend, read_block
-from council.turns.costs import priced, sum_of, tokens_of
+from council.turns.costs import priced, sum_of, tokens_of, told_cost
 from council.turns.equipment import Equipment, Models, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
@@ -222,7 +222,6 @@ class BenchState:
         return answer
 
     def front_matter(self, status: RunStatus | None, finish: Finish | None, **own: Any) -> dict[str, Any]:
-        cost = self._cost
         return {
             "id": self.header.run_id,
             "title": self.header.title,
@@ -231,7 +230,7 @@ class BenchState:
             "finished": finish.at if finish is not None else None,
             **own,
             "model": self.model or NOBODY,
-            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+            "cost": told_cost(self._cost),
         }
 
     def ending(self, status: RunStatus, page: str, **own: Any) -> Outcome:

@@ -28,6 +28,15 @@ def sum_of(results: Sequence[TurnResult], prices: Mapping[str, Price | None]) ->
     return float(sum(known, Decimal(0))) if len(known) == len(results) else None
 
 
+def told_cost(usd: float | None) -> str:
+    """A cost for a person: to the cent, and to two figures below ten cents."""
+    if usd is None:
+        return "unknown"
+    if usd == 0:
+        return "none"
+    return f"{usd:,.2f} USD" if usd >= 0.1 else f"{Decimal(f'{usd:.2g}'):f} USD"
+
+
 def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
     known = [result.usage for result in results if result.usage is not None]
     return TokenCount(

@@ -15,7 +15,7 @@ from council.engine.open_questions import open_questions
 from council.engine.runs import WAITS
 from council.events import SpeechPiece
 from council.plans.register import waiting_plans
-from council.reports.explain_words import cost
+from council.turns.costs import told_cost
 from council.web.live_updates import Floor, GrowingSpeech
 from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
@@ -190,7 +190,7 @@ def _limits(desk: Desk) -> list[DayLimit]:
     known: tuple[tuple[str, float, float | None, Callable[[float], str]], ...] = (
         ("Calls", spent.calls, settings.day_max_calls, "{:,.0f}".format),
         ("Tokens", spent.tokens, settings.day_max_tokens, "{:,.0f}".format),
-        ("Money", spent.priced_usd, settings.day_max_usd, cost),
+        ("Money", spent.priced_usd, settings.day_max_usd, told_cost),
         ("Model time", spent.seconds, settings.day_max_seconds, "{:,.0f} s".format),
     )
     return [

@@ -30,6 +30,7 @@ _HERE = {  # by the beginning of a command: what stands for it. The first that f
     r"workspace orgs add": "New organization on the page Workspace",
     r"workspace notes unlock": "the note’s page",
     r"workspace": "the page Workspace",
+    r"agents list": "the page House, Agents",
     r"cortex query": "the page House, Search",
     r"audit (verify|tail)": "the page House, Audit",
     r"doctor": "the page House, Doctor",

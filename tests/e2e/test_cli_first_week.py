@@ -218,7 +218,11 @@ def test_agents_are_listed_and_shown(home: Path) -> None:
     assert "AUDITOR" in run_cli("agents", "list", cwd=home).stdout
     shown = json.loads(run_cli("agents", "show", "auditor", "--json", cwd=home).stdout)
     assert shown["instructions"].strip() in (home / "personas" / "auditor.md").read_text()
-    assert run_cli("agents", "show", "nobody", cwd=home).returncode == 3
+    misspelled = run_cli("agents", "show", "auditr", cwd=home)
+    assert (misspelled.returncode, misspelled.stderr) == (
+        3,
+        "error (persona_invalid): there is no agent AUDITR here.\n  fix: did you mean AUDITOR?\n",
+    )
 
 
 def test_memory_show_prints_the_tasks_and_the_very_digest_that_the_next_prompt_carries(
@@ -255,7 +259,7 @@ def test_a_damaged_memory_is_shown_from_its_last_good_copy(remembered: Path) -> 
 
 def test_memory_of_a_role_that_does_not_exist_is_a_usage_error(home: Path) -> None:
     done = run_cli("memory", "show", "nobody", cwd=home)
-    assert (done.returncode, "use one of AUDITOR" in done.stderr) == (2, True)
+    assert (done.returncode, "see `council agents list`" in done.stderr) == (2, True)
     assert run_cli("memory", "show", "../x", cwd=home).returncode == 2
 
 

@@ -154,7 +154,9 @@ def test_what_may_still_change_until_the_run_is_a_warning_and_the_command_is_dro
     done = run_cli("submit", "early.json", cwd=home)
     assert done.returncode == 0
     assert "early.json:1:" in done.stderr
-    assert "warning: `input_artifacts.0`: There is no file `docs/later.md`." in done.stderr
+    assert (
+        "warning: `input_artifacts.0`: There is no file `docs/later.md`, so no input can be read now and" in done.stderr
+    )
     assert (home / "commands" / "early.json").exists()
 
 
@@ -191,9 +193,7 @@ def test_an_input_that_cannot_be_read_brings_the_names_that_were_probably_meant(
     wanted = ["docs", "docs/", "docs/*s.md", "doc/needs.md", "docs/optoins.md", "docs/huge.md", ".enw", "far/away.txt"]
     (home / "many.json").write_text(json.dumps(command("Which?", input_artifacts=wanted)))
     done = run_cli("validate", "many.json", "--json", cwd=home)
-    fixes = {
-        wanted[int(each["field"].rpartition(".")[2])]: each["fix"] for each in json.loads(done.stdout)["warnings"][:-1]
-    }
+    fixes = {wanted[int(each["field"].rpartition(".")[2])]: each["fix"] for each in json.loads(done.stdout)["warnings"]}
     listed = "name the files in it: `docs/huge.md`, `docs/needs.md`, `docs/options.md` and 2 more"
     assert fixes == {
         "docs": listed,
@@ -270,6 +270,7 @@ def test_a_question_is_dropped_as_the_file_that_a_person_would_have_written(home
         (("--task", "x", "docs"), "name the files in it: `docs/needs.md`"),
         (("--task", "x", "../outside.md"), "is outside the home"),
         (("--task", "x", "/etc/hosts"), "is outside the home"),
+        (("--task", "x", "https://example.org/a"), "it is a web address, and none is read"),
         (("--task", " "), "must say what the task is"),
         (("--task", "x", "-o", "so.txt"), "a decision must be a Markdown file"),
         (("mine.json", "-o", "artifacts/so.md"), "--output and --rounds go with --task"),

@@ -255,7 +255,9 @@ def test_validate_ends_with_1_when_an_input_is_missing(quick: Path) -> None:
     (quick / "a.json").write_text(json.dumps(command(input_artifacts=["there.md", "gone.md"])))
     done = run_cli("validate", "a.json", cwd=quick)
     assert done.returncode == 1
-    assert done.stdout.endswith("a.json: ok (deliberate, writes artifacts/out.md), but an input cannot be read now\n")
+    assert done.stdout.endswith(
+        "a.json: not ready (deliberate, writes artifacts/out.md): an input cannot be read now\n"
+    )
     assert json.loads(run_cli("validate", "a.json", "--json", cwd=quick).stdout)["missing"] == ["gone.md"]
     (quick / "gone.md").write_text("Here, too.")
     assert run_cli("validate", "a.json", cwd=quick).returncode == 0
@@ -333,7 +335,7 @@ def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
     assert "takes the place" not in run_cli("replay", first, cwd=quick).stdout
 
 
-def test_a_growing_page_that_a_person_wrote_into_ends_with_the_way_to_the_finished_one(
+def test_a_growing_page_that_a_person_wrote_into_shows_the_way_to_the_finished_one_at_its_head(
     home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
 ) -> None:
     page = home / "artifacts" / "out.md"
@@ -349,9 +351,10 @@ def test_a_growing_page_that_a_person_wrote_into_ends_with_the_way_to_the_finish
     beside = ended["artifact"]
     assert beside == f"artifacts/out.{ended['run_id']}.md"
     text = page.read_text()
-    assert text.endswith(
-        f"\nInes: the roof leaks.\n\n*The run has ended. Its page is [{beside}]({Path(beside).name}).*\n"
-    )
+    pointer = f"*The run has ended. Its page is [{beside}]({Path(beside).name}).*"
+    assert f"\n## Superseded\n\n{pointer}\n\n## Task\n" in text
+    assert (text.count("\nstatus: superseded\n"), text.count("in_progress"), text.count(pointer)) == (1, 0, 1)
+    assert text.endswith("\nInes: the roof leaks.\n")
 
 
 def test_a_council_without_stances_and_a_damaged_memory_are_told_on_the_page(quick: Path) -> None:
@@ -399,7 +402,7 @@ def test_a_report_says_that_tokens_are_unknown_where_nobody_counted_them(quick: 
     assert run_cli("run", "--once", "--model", "offline", cwd=quick).returncode == 0
     page = run_cli("report", "-o", "-", cwd=quick).stdout
     assert '<dt>tokens</dt><dd>unknown</dd><dd class="note">unknown for ' in page
-    assert "<dt>cost</dt><dd>free</dd>" in page
+    assert "<dt>cost</dt><dd>none</dd>" in page
     assert '<dd class="note">nobody changed their mind</dd>' in page
 
 

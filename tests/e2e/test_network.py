@@ -71,7 +71,7 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
             status = run_cli("status", cwd=far).stdout
             until = [waits["until"] for waits in daemon.all("run_waiting")]
             way = f", or `council resume {run_id}`: the connection to "
-            return "waiting for network" in status and any(f"until {moment}{way}" in status for moment in until)
+            return "waiting for the network" in status and any(f"until {moment}{way}" in status for moment in until)
 
         wait_until(told, "the wait is shown")
         page = far / "artifacts" / "out.md"
@@ -149,7 +149,7 @@ def test_the_network_is_waited_for_no_longer_than_any_wait(far: Path, gone: dict
     assert run_cli("run", "--once", cwd=far, env=gone, module=FAULTY).returncode == 1
     [receipt] = receipts(far)
     assert receipt["error"]["code"] == "max_wait"
-    assert "waited 0 s for network" in receipt["error"]["message"]
+    assert "waited 0 s for the network" in receipt["error"]["message"]
 
 
 def test_a_second_opinion_waits_for_the_network_as_the_council_does(

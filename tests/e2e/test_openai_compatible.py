@@ -227,8 +227,15 @@ def test_a_server_that_is_not_there_is_told_with_how_to_start_it(home: Path, ser
     assert once(home, env) == 1
     front, content = page(home)
     assert front["status"] == "failed"
-    assert "(network)" in content
-    assert "To fix it: is the server running (`ollama serve`)?" in content
+    reason, fix = "connection refused", "To fix it: is the server running (`ollama serve`)?"
+    head = content.partition("## Task")[0]
+    assert "No answer from COORDINATOR in round 1; STRATEGIST in round 1; AUDITOR in round 1 (network).\n" in head
+    assert (head.count(reason), head.count(fix)) == (1, 1)
+    told = json.loads(run_cli("explain", "--json", cwd=home).stdout)
+    assert (reason in told["why"]["sentence"], fix.removeprefix("To fix it: ") in told["why"]["fix"]) == (True, True)
+    assert [note for note in told["notes"] if reason in note or "To fix it" in note] == []
+    above = run_cli("report", "-o", "-", cwd=home).stdout.partition("What happened, and when")[0]
+    assert (above.count(reason), above.count("To fix it: ")) == (1, 1)
 
 
 # --- failures that pass by themselves -----------------------------------------------------------------------------------

@@ -702,7 +702,7 @@ def test_a_review_offline_says_that_nothing_was_ranked_and_asks_for_no_ballot_tw
     drop_command(home, command(input_artifacts=["a.md"], config={"protocol": "review"}))
     assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 7
     page = (home / "artifacts" / "out.md").read_text()
-    assert "> The answers are not ranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
+    assert "> **Degraded.** The answers are not ranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
     counted = section(page, "Ranking of the answers (Borda count)")
     assert counted.strip() == "- No ballot from COORDINATOR, STRATEGIST and AUDITOR: the offline engine ranks nothing."
     assert receipts(home)[-1]["calls"] == 7

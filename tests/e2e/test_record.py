@@ -303,7 +303,7 @@ def test_a_closing_reply_without_any_answer_is_a_failed_call_and_the_next_member
     fake.reply = closing(reply, reply, reply, record())
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 7
-    assert "> The closing call of COORDINATOR failed (protocol): the reply holds no answer" in page
+    assert "> **Degraded.** The closing call of COORDINATOR failed (protocol): the reply holds no answer" in page
     assert "*Synthesis by STRATEGIST" in page
     assert "## Decision\n\nUse SQLite, which needs no server." in page
     [receipt] = receipts(home)
@@ -318,8 +318,8 @@ def test_a_closing_reply_of_thoughts_alone_is_a_failed_call_and_none_of_them_is_
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 5
     assert (
-        "> The closing call of COORDINATOR failed (empty): the reply of gemini:gemini-2.5-flash held nothing but thoughts."
-        in page
+        "> **Degraded.** The closing call of COORDINATOR failed (empty): "
+        "the reply of gemini:gemini-2.5-flash held nothing but thoughts." in page
     )
     assert "*Synthesis by STRATEGIST" in page
     assert "trick them" not in page

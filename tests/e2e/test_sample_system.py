@@ -167,7 +167,7 @@ def test_a_run_that_waits_for_a_person_is_shown_as_waiting_and_goes_on_with_the_
         drop_command(home, answer.read_bytes(), "answer.json")
         assert daemon.wait("command_refused")["error"] == said
         assert daemon.stop() == 0
-    assert "waiting for answer" in ask(home, "status", env=env)
+    assert "waiting for a person's answer" in ask(home, "status", env=env)
     (home / "answer.txt").write_text("Seven apples.")
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         assert daemon.wait("run_ended")["status"] == "succeeded"

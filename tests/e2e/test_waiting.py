@@ -274,7 +274,7 @@ def test_what_a_run_waits_for_is_said_without_a_daemon_and_on_its_page(parked: P
     assert (run["run_id"], run["status"], run["waiting_for"]) == (run_id, "waiting", "provider")
     assert "come back later" in run["error"]
     human = run_cli("status", cwd=parked).stdout
-    assert f"{run_id}  waiting for provider: Choose a storage engine for the archive" in human
+    assert f"{run_id}  waiting for the provider: Choose a storage engine for the archive" in human
     assert f"until {run['until']}, or `council resume {run_id}`: scripted:script: come back later" in human
     page = (parked / "artifacts" / "out.md").read_text()
     assert "The council waits for its provider: scripted:script: come back later" in page

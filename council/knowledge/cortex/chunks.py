@@ -103,8 +103,9 @@ def is_artifact(text: str) -> bool:
 
 
 def is_unfinished_artifact(text: str) -> bool:
-    """Recognises the page of a run that still goes on: the council would read what it is just saying."""
-    return is_artifact(text) and "status: in_progress" in (line.rstrip() for line in front_matter_lines(text))
+    """Recognises the page of a run that still goes on: the council would read what it is just saying. One that stopped
+    growing, because its run has another page, stays unfinished."""
+    return is_artifact(text) and front_matter_value(text, "status") in ("in_progress", "superseded")
 
 
 def _markdown_sections(lines: Sequence[str]) -> list[_Section]:

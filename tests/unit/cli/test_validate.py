@@ -101,8 +101,16 @@ def test_an_unreadable_input_is_a_warning_and_the_command_stays_valid(home: Path
 
 
 def test_when_no_input_is_readable_it_says_that_the_run_would_fail(home: Path, tmp_path: Path) -> None:
-    found = told(home, write(tmp_path, "a.json", command(input_artifacts=["gone.md"])))
-    assert "the run would fail" in found["warnings"][-1]["message"]
+    code, shown = check(home, write(tmp_path, "a.json", command(input_artifacts=["gone.md"])))
+    first, fix, last = shown.splitlines()
+    assert "gone.md" in first
+    assert "the run would fail" in first
+    assert fix.startswith("    fix: ")
+    assert (code, last.partition(": ")[2].partition(" (")[0], last.rpartition(": ")[2]) == (
+        1,
+        "not ready",
+        "the run would fail",
+    )
 
 
 def test_what_is_not_yet_a_document_is_told_with_its_place(home: Path, tmp_path: Path) -> None:

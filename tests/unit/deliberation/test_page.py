@@ -127,6 +127,26 @@ def test_it_is_degraded_when_something_is_missing(transcript: Callable[[], Trans
     assert "**Degraded.**" in notes_of(state(transcript()))[0]
 
 
+def test_the_head_of_a_degraded_page_begins_with_what_is_missing_and_only_then_says_who_answered() -> None:
+    lines = [turn("COORDINATOR"), turn("STRATEGIST", result=failed(), stance=None), turn("AUDITOR")]
+    echo = evidence("", asked_by="AUDITOR", argument="b.md", error="refused", error_code="echoed")
+    notes = notes_of(state(whole(*lines, echo, evidence("E2", argument="b.md"))))
+    assert notes[:2] == [
+        "**Degraded.** STRATEGIST did not answer in round 1 (timeout): too late",
+        "Answered: COORDINATOR in 1 turn; STRATEGIST in no turn; AUDITOR in 1 turn.",
+    ]
+    assert notes[-1].endswith("Another agent's request for it was answered.")
+    transcript = whole()
+    transcript.inputs.append(
+        evidence("", asked_by="STEWARD", round=0, argument="b.md", error="gone", error_code="gone")
+    )
+    warned = ClosingRecord(RECORD.model_copy(update={"answer": "Take beta [E9]."}))
+    transcript.closings[:] = [closing(record=warned)]
+    head, _, warning, *_ = notes_of(state(transcript))
+    assert head == "**Degraded.** The input `b.md` could not be read: gone"
+    assert "E9" in warning
+
+
 def test_who_cancelled_is_told_beside_it() -> None:
     assert notes_of(state(finish=Finish("t", cancelled=True)))[0].startswith("**Cancelled.** ")
     assert notes_of(state(finish=Finish("t", cancelled=True, cancelled_by="Ana")))[0].startswith(
@@ -141,7 +161,7 @@ def test_a_refused_echo_is_told_once_with_everybody_who_asked_for_it() -> None:
     echoes = [*map(echo, ("AUDITOR", "AUDITOR", "AUDITOR", "STRATEGIST"), (1, 1, 2, 2)), echo("AUDITOR", 2, "b.md")]
     told = [note for note in notes_of(state(whole(turn("AUDITOR"), *echoes))) if "echo" in note]
     assert [note.partition(" refused as an echo")[0] for note in told] == [
-        "A request of AUDITOR in round 2 was",
+        "**Degraded.** A request of AUDITOR in round 2 was",
         "Requests of AUDITOR in rounds 1 and 2 and STRATEGIST in round 2 were",
     ]
 
@@ -255,8 +275,8 @@ def test_members_without_names_are_told_beside_the_decision() -> None:
 @pytest.mark.parametrize(
     ("rounds", "said"),
     [
-        ((False,), "COORDINATOR, STRATEGIST and AUDITOR answered in no turn."),
-        ((False, False), "COORDINATOR, STRATEGIST and AUDITOR answered in none of 2 turns each."),
+        ((False,), "No agent answered."),
+        ((False, False), "No agent answered."),
         ((True, False), "COORDINATOR, STRATEGIST and AUDITOR answered in 1 of 2 turns each."),
     ],
 )
@@ -272,7 +292,7 @@ def test_the_page_counts_the_turns_in_which_nobody_answered_in_plain_words(round
 def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
     transcript = whole(closings=[closing(result=failed(), record=None), closing("AUDITOR")])
     notes = notes_of(state(transcript))
-    assert "The closing call of COORDINATOR failed (timeout): too late" in notes
+    assert notes[0] == "**Degraded.** The closing call of COORDINATOR failed (timeout): too late"
     assert "The decision was written by AUDITOR instead." in notes
     assert "instead of COORDINATOR" in page(transcript=transcript).byline
 
@@ -287,8 +307,8 @@ def test_a_model_that_answered_for_another_is_named_once_with_where_it_did() -> 
     closings = [closing(result=failed(), record=None), closing("B", record=record)]
     notes = notes_of(state(whole(*turns, turn("B", 3, result=stood_in), closings=closings)))
     assert [note for note in notes if "instead of scripted" in note] == [
-        f"A, B and C in rounds 1 and 2; B in round 3; the closing call of B: m2 answered instead of {MODEL} (unreachable): "
-        "no way",
+        "**Degraded.** A, B and C in rounds 1 and 2; B in round 3; the closing call of B: m2 answered instead of "
+        f"{MODEL} (unreachable): no way",
         f"The closing call of B: m2 answered instead of {MODEL} (timeout): late",
     ]
 
@@ -299,6 +319,16 @@ def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
     shown = state(whole(closings=[]), error, refused=[refused])
     assert "It ended with the call of AUDITOR in round 2." in notes_of(shown)
     assert "To fix it: set one." in build_page(shown).answer
+
+
+def test_a_failed_page_says_the_reason_and_the_fix_of_its_end_once_and_others_too() -> None:
+    refused, dropped = Failure("network", "refused.", "start it"), Failure("network", "dropped.", "start it")
+    silent = [turn(role, result=TurnResult("", MODEL, failure=why)) for role, why in (("A", refused), ("B", dropped))]
+    error = Finish("t", ErrorRef("council_silent", "2 turns gave no answer; the last: dropped.", "start it; ask again"))
+    notes = notes_of(state(whole(*silent, closings=[]), error))
+    assert notes[-2:] == ["A did not answer in round 1 (network): refused.", "B did not answer in round 1 (network)."]
+    notes = notes_of(state(whole(*silent)))
+    assert notes[-1] == "B did not answer in round 1 (network): dropped. To fix it: start it."
 
 
 @pytest.mark.parametrize(("stage", "heading"), [("task", "Declined"), ("decision", "Withheld")])
@@ -332,7 +362,7 @@ def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> 
     shown = page(transcript=whole(closings=[unread]))
     assert shown.answer == "Take alpha [E1: a.md:1], “alpha is last” [unverified] [E1]."
     [note] = [note for note in shown.notes if "could not be read" in note]
-    assert note.startswith("Only the decision's answer is shown.")
+    assert note.startswith("**Degraded.** Only the decision's answer is shown.")
     assert "input should be less than or equal to 1" in note
     assert "plain text" not in shown.byline
 
@@ -400,7 +430,7 @@ def test_every_call_is_counted_once_with_its_step_and_what_it_was_for() -> None:
 @pytest.mark.parametrize(
     ("model", "price", "usage", "told"),
     [
-        ("gemini:g", Price(Decimal(1), Decimal(10)), Usage(100_000, 10_000), "0.800000 USD"),
+        ("gemini:g", Price(Decimal(1), Decimal(10)), Usage(100_000, 10_000), "0.80 USD"),
         ("gemini:g", Price(Decimal(1), Decimal(10)), None, "unknown"),
         ("gemini:g", None, Usage(100_000, 10_000), "unknown"),
         ("cassette:gemini:g", None, Usage(100_000, 10_000), "none"),

@@ -13,9 +13,10 @@ from council.errors import CommandInvalid, UsageError
 
 def test_an_agent_that_remembers_nothing_yet_is_not_an_unknown_one(desk: Desk) -> None:
     assert remembered(desk, "AUDITOR", "main").session.tasks == ()
-    with pytest.raises(UsageError, match="there is no agent NOBODY here") as refused:
-        remembered(desk, "NOBODY", "main")
-    assert "AUDITOR" in refused.value.fix
+    for name, fix in (("NOBODY", "see `council agents list`"), ("AUDITR", "did you mean AUDITOR?")):
+        with pytest.raises(UsageError, match=f"there is no agent {name} here") as refused:
+            remembered(desk, name, "main")
+        assert refused.value.fix == fix
 
 
 @pytest.mark.parametrize(("role", "lane"), [("../AUDITOR", "main"), ("AUDITOR", "a/b"), ("AUDİTOR", "main")])

@@ -45,8 +45,9 @@ def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: 
 def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) -> None:
     judgement = judge(desk.commands, desk, NAME, data(input_artifacts=["gone.md"]))
     assert judgement.problems == ()
-    assert [warning.field for warning in judgement.warnings] == ["input_artifacts.0", "input_artifacts"]
-    assert judgement.warnings[0].line == 1
+    [warning] = judgement.warnings
+    assert (warning.field, warning.line, judgement.code) == ("input_artifacts.0", 1, "input_unreadable")
+    assert warning.message.endswith(", so no input can be read now and the run would fail")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,12 @@ def test_who_judges_what_the_others_said_must_be_given_it(desk: Desk, role: str,
     judgement = judge(desk.commands, desk, NAME, data(config={"protocol": protocol, "max_rounds": 2}))
     assert (judgement.problems, judgement.code) == ((), code)
     assert ["judges what the others said" in warning.message for warning in judgement.warnings] == [True] * bool(code)
+
+
+@pytest.mark.parametrize(("name", "fix"), [("auditr", "did you mean AUDITOR?"), ("ODDD", "see `council agents list`")])
+def test_an_agent_that_is_not_there_brings_the_name_that_was_probably_meant(desk: Desk, name: str, fix: str) -> None:
+    [problem] = judge(desk.commands, desk, NAME, data(config={"agents": ["COORDINATOR", name]})).problems
+    assert (problem.field, problem.fix) == ("config.agents", fix)
 
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:

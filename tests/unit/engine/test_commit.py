@@ -12,7 +12,7 @@ import pytest
 
 from council.engine.commit import Output, roll_forward, stage, unstage
 from council.engine.journal import admit
-from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names
+from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names, point_on
 from council.engine.receipts import ArtifactRef
 from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.errors import StorageFailed
@@ -212,3 +212,28 @@ async def test_a_version_whose_note_is_refused_is_not_shown_and_that_is_said(
     assert (home / "out" / "a.md").read_bytes() == b"first"
     assert [record.name for record in caplog.records] == ["council.engine.outputs"]
     assert "run1 cannot be shown" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("edited", "left"),
+    [
+        (
+            "---\nid: run1\nstatus: in_progress\n---\n\n## Now\n\nWe are at work; this page grows.\n\nInes: it leaks.\n",
+            "---\nid: run1\nstatus: superseded\n---\n\n## Superseded\n\n{}\n\nInes: it leaks.\n",
+        ),
+        (
+            "---\nid: run1\nstatus: mine\n---\n\n## Now\n\nWe are at work, I see; status: in_progress\n",
+            "---\nid: run1\nstatus: mine\n---\n\n## Now\n\nWe are at work, I see; status: in_progress\n\n{}\n",
+        ),
+    ],
+    ids=["ours are the status and the note", "a person changed both"],
+)
+async def test_a_page_that_a_person_wrote_into_is_changed_only_where_it_is_still_ours(
+    root: ConfinedRoot, home: Path, store: Store, edited: str, left: str
+) -> None:
+    await grow(store, output(root, store, "run1"), b"first")
+    (home / "out" / "a.md").write_text(edited)
+    for _ in range(2):
+        point_on(root, store, "run1", "out/a.md", "out/a.run1.md")
+    pointer = "*The run has ended. Its page is [out/a.run1.md](a.run1.md).*"
+    assert (home / "out" / "a.md").read_text() == left.format(pointer)

@@ -155,7 +155,7 @@ async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin
     line.wake(run)
     await worked(run)
     line.stop()
-    assert [error.partition(",")[0] for error in ended] == [f"{MAX_WAIT}: waited {month_s:.0f} s for answer"]
+    assert [error.partition(",")[0] for error in ended] == [f"{MAX_WAIT}: waited {month_s:.0f} s for a person's answer"]
 
 
 async def test_a_full_disk_is_waited_for_however_long_it_takes(played: Rehearsal) -> None:

@@ -160,4 +160,5 @@ def test_a_decision_page_is_known_by_its_front_matter_wherever_it_lies() -> None
     assert is_artifact(page.format("succeeded"))
     assert not is_unfinished_artifact(page.format("succeeded"))
     assert is_unfinished_artifact(page.format("in_progress"))
+    assert is_unfinished_artifact(page.format("superseded"))
     assert not is_artifact("# Notes\n\naudit_head: null\n")

@@ -199,6 +199,8 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "old word": ("letter.doc", lambda: b"\xd0\xcf\x11\xe0", "format", "save it as DOCX"),
     "spreadsheet": ("costs.xlsx", lambda: b"PK\3\4", "format", "CSV"),
     "binary": ("a.bin", lambda: b"\x7fELF\0", "binary", "text file"),
+    "UTF-16 without a mark": ("a.txt", lambda: "Größe: 40 GB\n".encode("utf-16-le"), "encoding", "save it as UTF-8"),
+    "the other UTF-16": ("a.txt", lambda: "Größe: 40 GB\n".encode("utf-16-be"), "encoding", "save it as UTF-8"),
     "noise": ("a.txt", lambda: bytes(range(1, 256)) * 20, "encoding", "UTF-8"),
     "pdf bomb": ("bomb.pdf", documents.pdf_bomb, "too_heavy", "split it"),
     "docx bomb": ("bomb.docx", documents.docx_bomb, "too_heavy", "split it"),

@@ -77,6 +77,8 @@ LEXICAL: list[tuple[str, str]] = [
     ("C:/Windows/win.ini", "drive"),
     ("c:secret.txt", "drive"),
     ("./C:/secret.txt", "drive"),
+    ("https://example.org/plan.html", "web"),
+    ("file:///etc/passwd", "web"),
     ("docs/good.md\x00.png", "character"),
     ("\x00", "character"),
     ("docs/good\n.md", "character"),

@@ -9,7 +9,7 @@ import pytest
 from council.budgets.prices import Price
 from council.engine.receipts import TokenCount
 from council.llm.base import Usage, is_extract, mode_of
-from council.turns.costs import cost_of, sum_of, tokens_of
+from council.turns.costs import cost_of, sum_of, tokens_of, told_cost
 from council.turns.result import TurnResult
 
 PRICES = {"gemini:g": Price(Decimal(1), Decimal(4)), "scripted:s": Price(Decimal(0), Decimal(0)), "openai:x": None}
@@ -44,6 +44,22 @@ def test_a_sum_is_unknown_as_soon_as_one_part_is() -> None:
     assert sum_of([call(), call("scripted:s")], PRICES) == 3.0
     assert sum_of([call(), call(usage=None)], PRICES) is None
     assert sum_of([], PRICES) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("usd", "told"),
+    [
+        (None, "unknown"),
+        (0.0, "none"),
+        (0.000042345, "0.000042 USD"),
+        (0.001, "0.001 USD"),
+        (0.0999, "0.1 USD"),
+        (0.5, "0.50 USD"),
+        (1234.567, "1,234.57 USD"),
+    ],
+)
+def test_a_cost_is_told_to_the_cent_and_below_ten_cents_to_two_figures(usd: float | None, told: str) -> None:
+    assert told_cost(usd) == told
 
 
 def test_tokens_are_counted_where_they_are_known_and_the_other_calls_told() -> None:

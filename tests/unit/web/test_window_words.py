@@ -23,6 +23,7 @@ from council.web.window_words import in_the_window
         ("`council resume r --accept-drift` continues", "`council resume r --accept-drift` continues"),
         ("`council retry r --from plan` asks again", "Retry from the plan on the run’s page asks again"),
         ("`council retry r --from design/1` asks again", "`council retry r --from design/1` asks again"),
+        ("see `council agents list`", "see the page House, Agents"),
         ("`council repair` upgrades it", "`council repair` upgrades it"),
         ("the council plans it; `needs.md` says why", "the council plans it; `needs.md` says why"),
     ],
