@@ -30,7 +30,7 @@ from council.systems import Core
 from council.upkeep.copies import blocks_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import NameSpan, Span
-from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand
+from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand, beyond_forget
 from council.upkeep.text_removal import CannotForget, Remains, Traces
 
 _MARK_CHARS = 12
@@ -224,6 +224,7 @@ class Forgetting:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be searched.")
+        notes.append(beyond_forget(is_server=not self._core.store.is_sqlite))
         data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
         record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
         return Outcome("succeeded", None, (record,), notes=tuple(notes))
