@@ -290,11 +290,11 @@ class AuditLog:
 
     def forget(self, is_in: Callable[[str], bool], by_run: str, runs: Collection[str]) -> int:
         """Takes the words out of those records, for good: they stay in the chain, which says that they were forgotten. How
-        many. Raises StorageFailed, also while another process reads."""
-        with self.transaction() as transaction:
-            found = [record.seq for record in _all(transaction.tx) if _concerns(record, is_in, runs)]
-            for first in range(0, len(found), _FORGET_AT_ONCE):
-                some = found[first : first + _FORGET_AT_ONCE]
+        many. They are looked for beside who writes. Raises StorageFailed."""
+        found = self.holding(is_in, runs)
+        for first in range(0, len(found), _FORGET_AT_ONCE):
+            some = found[first : first + _FORGET_AT_ONCE]
+            with self.transaction() as transaction:
                 for seq in some:
                     transaction.tx.execute(sql.BLANK, (seq,))
                 transaction.record("effect", FORGOT, STEWARD.id, {"records": some, "by_run": by_run})

@@ -34,6 +34,7 @@ from council.desk.drop_and_wait import Errand
 from council.desk.run_lookup import find_ended
 from council.errors import EXIT_USAGE, STATUS_EXIT, CommandInvalid, PersonaError, UsageError
 from council.proposals import nearest
+from council.upkeep.system import beyond_forget
 
 agents = typer.Typer(no_args_is_help=True)
 
@@ -235,7 +236,8 @@ def forget(
         if text == "-":
             raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
         what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-        require_yes(f"This permanently removes everything that Council keeps of {what}. Continue?", given=yes)
+        beyond = beyond_forget(is_server=desk.settings.database_url is not None)
+        require_yes(f"This permanently removes everything that Council keeps of {what}. {beyond} Continue?", given=yes)
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
     _obeyed(cli, lane, lambda: forget_all(desk, lane, text, run_id), as_json=as_json)

@@ -1,8 +1,9 @@
 """The files of runs: where they go, and which bytes there are ours.
 
 The table `written` remembers, per path, the SHA-256 of what we last wrote. While a write is under way it also has that of what
-we are about to write. A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
-So does the page of a run without a decision, where an earlier decision stands: of another run, or of its own before a retry.
+we are about to write. A growing page is not synced, and neither is its note, which a power cut may take while it leaves the page.
+So the page itself tells that nobody changed it. Any other file belongs to a person: it is left, and the run's file goes beside
+it. So does the page of a run without a decision, where an earlier decision stands: of another run, or of its own before a retry.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from council.typed_json import decode_json
 log = logging.getLogger(__name__)
 
 _MAX_KEPT_BYTES = 64 << 20
+_SEAL = b"\n<!-- This page grows until the run ends. Change it, and Council leaves it to you. "
 _ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
 GROWS = "this page grows."  # ends the only sentence of a growing page below its heading
 SUPERSEDED = "superseded"  # the status of a growing page that a person wrote into, once its run has another page
@@ -184,7 +186,8 @@ class OutputFile:
         if not self.displaced:
             current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path) if current is not None else None
-            if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
+            is_known = entry is not None and current in entry.sha256s
+            if current == "" or (current is not None and not is_known and not self._has_grown()):
                 edited = current and entry is not None
                 what = "was edited by hand" if edited else "is not a page that Council wrote"
                 self.step_aside(f"{what}, so Council left it as it is")
@@ -192,11 +195,19 @@ class OutputFile:
                 if current is not None and entry is not None:
                     if not self._has_looked:
                         self._decision = self._decision_at(entry, current)
-                    if entry.run_id != self._run_id:
+                    if is_known and entry.run_id != self._run_id:
                         self._replaced = entry.run_id, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
                 self._has_looked = True
                 return current
         return self._root.fingerprint(self.path) or None
+
+    def _has_grown(self) -> bool:
+        """True where this run's growing page stands there, as it was written."""
+        try:
+            data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
+        except PathRefused:
+            return False
+        return data == sealed(data[: data.rfind(_SEAL)], self._run_id)
 
     def _decision_at(self, entry: OutputEntry, current: str) -> StandingDecision | None:
         """The decision that stands at the path, or stood there until an earlier process grew this run's page."""
@@ -245,6 +256,11 @@ class OutputFile:
                 keep_page(tx, *((owner, _ARTIFACT) if is_there else (written.run_id, f"artifact-of-{owner}.md")), data)
 
         return note
+
+
+def sealed(page: bytes, run_id: str) -> bytes:
+    """A growing page with a last line that is wrong once anything in it was changed."""
+    return b"%b%b%b -->\n" % (page, _SEAL, sha256_hex(run_id.encode() + page).encode())
 
 
 def _beside(path: str, name: str) -> str:

@@ -90,8 +90,9 @@ KEPT_NAMES = "SELECT name FROM kept WHERE owner = ? ORDER BY name"
 KEPT_OF = "SELECT name, data FROM kept WHERE owner = ? ORDER BY name"
 KEPT_BYTES = "SELECT data FROM kept WHERE owner = ?"
 
-ENDED_RUNS = """SELECT run, run_id, header, receipt FROM runs WHERE ended_ns IS NOT NULL AND run > ?
-ORDER BY run LIMIT ?"""
+ENDED_RUNS = """SELECT run, run_id, ended_ns, (SELECT count(*) FROM kept WHERE owner = run_id) FROM runs
+WHERE ended_ns IS NOT NULL AND run > ? ORDER BY run LIMIT ?"""
+WORDS_OF_RUN = "SELECT header, receipt FROM runs WHERE run_id = ?"
 REWRITE_STEP = "UPDATE steps SET request = ?, out = ? WHERE run = ? AND seq = ?"
 REWRITE_RUN = "UPDATE runs SET title = ?, file = ?, command_id = ?, artifact = ?, receipt = ? WHERE run_id = ?"
 REWRITE_HEADER = "UPDATE runs SET header = ? WHERE run_id = ?"

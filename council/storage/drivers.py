@@ -24,7 +24,8 @@ _STATEMENT_TIMEOUT_MS = 60_000
 # Linux waits for 15 minutes, or two hours where an answer is waited for, and all of the daemon with it.
 _SILENCE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _PAGE_BYTES = 8_192  # 4,096 makes the file a tenth larger for steps of some kilobytes
-_LOCK_FILE = "council.db.lock"  # locked while one writes; holds a word once the database was made
+_LOCK_FILE = "council.db.lock"  # locked while one writes; holds a word once the database was made, a byte more in doubt
+_MADE = b"made\n"
 _HEAD_FILE = "audit.head"  # written when a database was there
 RESTORING = "council.db.restoring"  # there while a restore is under way
 _LEAST_SQLITE = (3, 35)  # RETURNING
@@ -77,6 +78,7 @@ _WRITING = (
 class SqliteDriver:
     is_sqlite = True
     errors: tuple[type[BaseException], ...] = (sqlite3.Error,)
+    _is_doubtful = False
 
     def __init__(self, path: Path) -> None:
         """Raises ConfigError, StorageFailed."""
@@ -98,7 +100,19 @@ class SqliteDriver:
     def note_made(self) -> None:
         """Notes that the database was made: one that is gone is not begun anew in silence."""
         if self.lock_fd is not None and not os.fstat(self.lock_fd).st_size:
-            os.write(self.lock_fd, b"made\n")
+            os.write(self.lock_fd, _MADE)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True after an I/O error, of whatever process: what the log holds may not be on the disk. A byte more in the lock file
+        tells it to every writer. It needs no sync: what is doubtful is lost with the memory that holds it."""
+        return self._is_doubtful or (self.lock_fd is not None and os.fstat(self.lock_fd).st_size > len(_MADE))
+
+    def note_doubt(self, is_doubtful: bool) -> None:
+        self._is_doubtful = is_doubtful
+        with contextlib.suppress(OSError):  # of the same disk: then this process alone knows
+            if self.lock_fd is not None and os.fstat(self.lock_fd).st_size:
+                os.ftruncate(self.lock_fd, len(_MADE) + is_doubtful)
 
     def writer(self) -> Any:
         raw = self._connect("", *_WRITING)
@@ -171,6 +185,7 @@ class MemoryDriver(SqliteDriver):
 class PostgresDriver:
     is_sqlite = False
     lock_fd = None
+    is_doubtful = False
 
     def __init__(self, database_url: str) -> None:
         """Raises ConfigError."""
@@ -229,6 +244,8 @@ class PostgresDriver:
     reader = writer
 
     def note_made(self) -> None: ...
+
+    def note_doubt(self, is_doubtful: bool) -> None: ...
 
     def displaced(self) -> str:
         return ""

@@ -113,7 +113,6 @@ class Store:
         self._dozing = False  # the writer's thread looks again by itself, soon
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._doubtful = False  # after an I/O error: what the log holds may not be on the disk
         self._durable = True
         self._claimed = False
         self.damage: StorageFailed | None = None  # met in the file: nothing but a restore mends it
@@ -306,7 +305,7 @@ class Store:
             job.result = job.work(self._tx)
         except Exception as error:
             told = self._told(error)
-            if self._doubtful or (self.is_sqlite and not self._raw.in_transaction):
+            if self._driver.is_doubtful or (self.is_sqlite and not self._raw.in_transaction):
                 raise
             self._raw.execute("ROLLBACK TO SAVEPOINT job")
             job.error = told
@@ -380,7 +379,8 @@ class Store:
         cause = getattr(error, "orig", None) or error  # of SQLAlchemy's errors
         if not isinstance(cause, self._driver.errors):
             return error
-        self._doubtful = self._doubtful or is_io_error(cause)
+        if is_io_error(cause):
+            self._driver.note_doubt(True)
         told = self._driver.failed(cause)
         if is_damage(cause):
             self.damage = told
@@ -396,12 +396,12 @@ class Store:
             return
         # After an I/O error nothing is acknowledged before all that the log holds is in the database file, and synced: a frame
         # that was lost would take every later one with it.
-        if self._doubtful and not self._checkpoint("TRUNCATE"):
+        # NOTE: a process that commits in the instant between another's error and its mark does not see it.
+        if self._driver.is_doubtful and not self._checkpoint("TRUNCATE"):
             raise StorageFailed(
                 f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
                 fix="end what reads it, and check the disk; it is tried again",
             )
-        self._doubtful = False
         give_up_at = time.monotonic() + _LOCK_PATIENCE_S
         while not try_flock(fd, fcntl.LOCK_SH):
             if time.monotonic() > give_up_at:
@@ -421,7 +421,10 @@ class Store:
             return False
         try:
             with self._failing():
-                return not self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
+                whole = not self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
+            if whole and mode == "TRUNCATE" and self._driver.is_doubtful:
+                self._driver.note_doubt(False)
+            return whole
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from council.engine.outputs import sealed
 from council.engine.runs import Run
 from council.errors import PathRefused, StorageFailed
 from council.ids import Clock
@@ -41,7 +42,7 @@ class GrowingPage:
         self._due = None
         began_s = self._clock.monotonic_s()
         try:
-            self._run.output.grow(self._page().encode())
+            self._run.output.grow(sealed(self._page().encode(), self._run.id))
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s cannot be shown: %s", self._run.id, error)
         self._shown_at = self._clock.monotonic_s()

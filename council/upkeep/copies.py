@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from council.storage.versions import DATABASE_FILE, VERSIONS, version_of
 
 COPIES = "copies"
 KEPT = 2
+_BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10
 CHANGING = threading.Lock()  # a daily copy of before a text was forgotten must not come to stand after it was
 _NAME = re.compile(r"council-[0-9]{8}\.db")
 
@@ -102,6 +103,15 @@ def renew_copies(home: Home, now: datetime, *, without: str) -> Path:
         old.unlink(missing_ok=True)
     fsync_dir(newest.parent)
     return newest
+
+
+def blocks_of(copy: Path) -> Iterator[bytes]:
+    """The bytes of a copy, a block at a time so that other threads have their turn; each begins with the end of the last."""
+    before = b""
+    with copy.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield before + block
+            before = block[-_OVERLAP_BYTES:]
 
 
 def _copy_of(home: Home, now: datetime) -> Path:

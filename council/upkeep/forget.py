@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 import msgspec
 
@@ -26,9 +27,10 @@ from council.errors import DaemonRunning, PathRefused
 from council.ids import sha256_hex
 from council.safety.untrusted import clean
 from council.systems import Core
+from council.upkeep.copies import blocks_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import NameSpan, Span
-from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand
+from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand, beyond_forget
 from council.upkeep.text_removal import CannotForget, Remains, Traces
 
 _MARK_CHARS = 12
@@ -86,17 +88,17 @@ class Forgetting:
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
-    def _require_no_unfinished_run(self, traces: Traces) -> None:
+    async def _require_no_unfinished_run(self, traces: Traces) -> None:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
         for run_id, run in sorted(self._run.runs.active.items()):
-            if run_id != self._run.id and traces.are_in(run):
+            if run_id != self._run.id and await asyncio.to_thread(traces.are_in, run):
                 fix = f"wait for its end or `council cancel {run_id}`, then forget again"
                 raise CannotForget(f"the unfinished run {run_id} has the text to forget.", fix=fix)
 
     async def _look(self) -> ForgetSurvey:
         """Looks beside the other runs: a large home takes a while."""
         job = await self._prepared()
-        self._require_no_unfinished_run(job.traces)
+        await self._require_no_unfinished_run(job.traces)
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
         page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
@@ -113,7 +115,7 @@ class Forgetting:
         known, changed = await asyncio.to_thread(audited)
         if job.whole is None:
             return ForgetSurvey(counts, left, set_aside, as_recorded=known, changed=changed)
-        of_run = job.whole.look()
+        of_run = await asyncio.to_thread(job.whole.look)
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
         return ForgetSurvey(
             counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known, changed
@@ -182,23 +184,22 @@ class Forgetting:
             whole = None if command.run is None else WholeRun(self._core, self._run.runs, command.run, mark)
             if whole is not None:
                 whole.require_ended()
-                spans += whole.spans()
-            self._job = _Job(command, digest, Traces(self._core, self._run, spans), whole)
+            of_run = [] if whole is None else await asyncio.to_thread(whole.spans)
+            self._job = _Job(command, digest, spans, whole, Traces(self._core, self._run, [*spans, *of_run]))
         return self._job
 
     async def _remove(self, job: _Job) -> None:
         """Removes until nothing is found: while indexes are built, a search of another run may bring the text back."""
         for _ in range(_MAX_PASSES):
-            async with self._run.runs.stillness():
-                self._require_no_unfinished_run(job.traces)
-                changed = await job.traces.remove()
-                changed = (job.whole is not None and job.whole.remove()) or changed
+            await self._require_no_unfinished_run(job.traces)
+            changed = await job.traces.remove()
+            changed = (job.whole is not None and await job.whole.remove()) or changed
             try:
                 await asyncio.to_thread(job.traces.rebuild_indexes)
             except DaemonRunning as error:
                 raise RunPause("index", _INDEX_WAIT_S, error) from error
             if not changed:
-                await asyncio.to_thread(job.traces.sweep, rebuild=job.whole is not None)
+                await asyncio.to_thread(job.traces.sweep, job.may_be_in)
                 return
         raise CannotForget("the text to forget is still being written.", fix="let the other runs end first")
 
@@ -223,6 +224,7 @@ class Forgetting:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be searched.")
+        notes.append(beyond_forget(is_server=not self._core.store.is_sqlite))
         data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
         record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
         return Outcome("succeeded", None, (record,), notes=tuple(notes))
@@ -235,10 +237,19 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Job:
+    """`spans` are those of the text. `traces` has those of what others say of a whole run, too."""
+
     command: ForgetCommand
     digest: str
-    traces: Traces
+    spans: Sequence[Span | NameSpan]
     whole: WholeRun | None
+    traces: Traces
+
+    def may_be_in(self, copy: Path) -> bool:
+        """True where the bytes of a copy of the database hold some of what has to go, or where that cannot be told."""
+        if any(span.may_be_in(block) for block in blocks_of(copy) for span in self.spans):
+            return True
+        return self.whole is not None and self.whole.may_be_in(copy)
 
 
 def _marked(what: str, secret: bytes) -> tuple[str, str]:

@@ -6,6 +6,7 @@ or said about it is theirs, and goes by its text. Only the digests of memory tha
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -21,17 +22,19 @@ from council.deliberation.memory_summary import STEP as SUMMARY_STEP
 from council.deliberation.memory_summary import SummaryTry
 from council.deliberation.record import read
 from council.engine import statements as sql
-from council.engine.journal import Journal, RecordedStep
+from council.engine.journal import Journal, RecordedStep, rows_of
 from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import ErrorRef
 from council.engine.records import FORGOTTEN, FileIdentity
 from council.engine.runs import Runs
 from council.errors import JournalDamaged, RunNotFound
 from council.storage.files import rewrite
+from council.storage.store import Tx, look_into
 from council.systems import Core
 from council.turns.result import TurnResult
 from council.typed_json import decode_json
-from council.upkeep.forgotten_text import Span
+from council.upkeep.copies import blocks_of
+from council.upkeep.forgotten_text import Span, pieces_of
 from council.upkeep.text_files import files_below, owner_of, rewritten
 from council.upkeep.text_removal import unended
 
@@ -51,6 +54,7 @@ class WholeRun:
         self._store = core.store
         self._ledger = core.ledger
         self.unread: set[str] = set()  # runs whose journals `spans` could not read
+        self._pieces: set[bytes] = set()  # of the run's rows, and of its words in those of others
 
     def require_ended(self) -> None:
         """Raises CannotForget."""
@@ -79,10 +83,47 @@ class WholeRun:
             if not _is_earlier(tried.through, self._run_id):
                 summaries |= {tried.text.strip(), tried.result.text.strip()}
         entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
+        with self._store.reading() as tx:
+            self._pieces = self._pieces_of_rows(tx)
+        for text in entries | summaries if self._pieces else ():
+            self._pieces |= pieces_of(json.dumps(text, ensure_ascii=False).encode())
         return [
             *(Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry),
             *(Span(text, self._mark) for text in sorted(summaries) if text),
         ]
+
+    def _pieces_of_rows(self, tx: Tx) -> set[bytes]:
+        """Empty where the journal is gone: a kill came between its end and the sweep."""
+        found = tx.execute(sql.HEADER, (self._run_id,)).fetchone()
+        if found is None:
+            return set()
+        texts = [
+            *tx.execute(sql.WORDS_OF_RUN, (self._run_id,)).fetchone(),
+            *(row.out for _, row in rows_of(tx, found[0])),
+        ]
+        kept = [bytes(row[0]) for row in tx.execute(sql.KEPT_BYTES, (self._run_id,)).fetchall()]
+        return set().union(*(pieces_of(data) for data in (*(text.encode() for text in texts if text), *kept)))
+
+    def may_be_in(self, copy: Path) -> bool:
+        """True where a copy of the database holds words of the run that are in none of its rows, or where that cannot be told:
+        they stand between the rows, in pages that SQLite split or merged."""
+        if not self._pieces:
+            return True
+        left = set().union(*(self._pieces & pieces_of(block) for block in blocks_of(copy)))
+        if not left:
+            return False
+
+        def look(tx: Tx) -> bool:
+            for (table,) in tx.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                for row in tx.execute(f'SELECT * FROM "{table}"'):  # noqa: S608  a table's name
+                    for value in row:
+                        if isinstance(value, str | bytes):
+                            left.difference_update(pieces_of(value.encode() if isinstance(value, str) else value))
+                    if not left:
+                        return False
+            return True
+
+        return look_into(copy, look)
 
     def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
         try:
@@ -104,15 +145,15 @@ class WholeRun:
         held = self._run_id.encode()
         sessions = [path for path in self._sessions() if held in path.read_bytes()]
         logs = [path for path in files_below(self._home.log_file.parent) if held in path.read_bytes()]
+        with self._store.reading() as tx:
+            words = count_words(tx, self._core.tables, self._blanked, run_id=self._run_id)
         return {
             "runs": int(self._ledger.has_journal(self._run_id)),
             "artifacts": int(self.own_artifact() is not None),
             "receipts": int(self._core.receipts.read(self._run_id) is not None),
             "memory": len(sessions) + len(list(self._archived())) + len(self._remembering_copies()),
             "logs": len(logs),
-            "other": self._store.read(
-                partial(count_words, rooms=self._core.tables, change=self._blanked, run_id=self._run_id)
-            ),
+            "other": words,
         }
 
     def left(self) -> tuple[str, ...]:
@@ -126,9 +167,31 @@ class WholeRun:
             paths += [receipt.artifact.path] if edited and (self._home.root / receipt.artifact.path).exists() else []
         return tuple(paths)
 
-    def remove(self) -> bool:
+    async def remove(self) -> bool:
         """True when anything was changed. The journal goes last: what was cut off is found again. Raises StorageFailed."""
-        from council.upkeep.table_words import change_words, drop_rows  # not at the top, as in `look`
+        logs = await asyncio.to_thread(lambda: list(map(self._without_lines, files_below(self._home.log_file.parent))))
+        done = [rewritten(*change) for change in logs]
+        done.append(await asyncio.to_thread(self._remove_beside))
+        async with self._runs.stillness():
+            done.append(self._remove_still())
+        return any(done)
+
+    def _remove_beside(self) -> bool:
+        """What no other run writes: archived turns, what the audit and other rows say of it."""
+        from council.upkeep.table_words import change_words  # not at the top, as in `look`
+
+        done = []
+        for path in list(self._archived()):
+            path.unlink()
+            done.append(True)
+        # What the audit says of it: which paths it wrote, what it asked for.
+        audit = self._core.audit.log()
+        done.append(audit.forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0)
+        done.append(change_words(self._store, self._core.tables, self._blanked, run_id=self._run_id) > 0)
+        return any(done)
+
+    def _remove_still(self) -> bool:
+        from council.upkeep.table_words import drop_rows  # not at the top, as in `look`
 
         done = [self._forget_task(path) for path in self._sessions()]
         kept = [
@@ -137,19 +200,11 @@ class WholeRun:
         if kept:
             self._store.write_now(lambda tx: [tx.execute(sql.KEEP, one) for one in kept])
         done.append(bool(kept))
-        done += [self._drop_lines(path) for path in files_below(self._home.log_file.parent)]
-        for path in list(self._archived()):
-            path.unlink()
-            done.append(True)
         artifact = self.own_artifact()
         if artifact is not None:
             self._core.root.unlink(artifact)
             self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
-        # What the audit says of it: which paths it wrote, what it asked for.
-        audit = self._core.audit.log()
-        done.append(audit.forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0)
-        blank = partial(change_words, rooms=self._core.tables, change=self._blanked, run_id=self._run_id)
-        done += [artifact is not None, self._store.write_now(blank) > 0, self._strip_receipt()]
+        done += [artifact is not None, self._strip_receipt()]
         drop = partial(drop_rows, rooms=self._core.tables, run_id=self._run_id)
         done.append(self._ledger.has_journal(self._run_id) and self._core.receipts.prune(self._run_id, None, drop))
         return any(done)
@@ -195,7 +250,7 @@ class WholeRun:
             if path.name == f"{self._run_id}.md" or path.name.startswith(f"{self._run_id}."):
                 yield path
 
-    def _drop_lines(self, path: Path) -> bool:
+    def _without_lines(self, path: Path) -> tuple[Path, bytes, bytes]:
         def is_its(line: bytes) -> bool:
             if self._run_id.encode() not in line:
                 return False
@@ -206,7 +261,7 @@ class WholeRun:
             return isinstance(value, dict) and value.get("run_id") == self._run_id
 
         before = path.read_bytes()
-        return rewritten(path, before, b"".join(line for line in before.splitlines(keepends=True) if not is_its(line)))
+        return path, before, b"".join(line for line in before.splitlines(keepends=True) if not is_its(line))
 
     def own_artifact(self) -> str | None:
         """The place of its page as it left it; None when it is gone, a person's by now, or another run's."""

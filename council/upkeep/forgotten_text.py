@@ -31,6 +31,10 @@ _BETWEEN = rb"(?:\\+(?:[nrtf]|u[0-9a-fA-F]{4})|&#?\w{1,6};|[^A-Za-z0-9]){0,12}"
 _PART_CHARS = 12
 _BEGINNING_CHARS = 8  # titles are cut
 _MAX_PARTS = 17
+_MIN_PIECE = 16  # bytes
+_MARKS = bytes(byte for byte in range(128) if byte != 32 and not chr(byte).isalnum())
+# Of what is written in other letters, a few of the bytes within them.
+_TO_MARKS = bytes.maketrans(_MARKS + bytes(range(0x80, 0x85)), b"\n" * (len(_MARKS) + 5))
 # A page's name, in a path or alone: what was made of a title, and what stands behind it where several would be called so.
 _NAME = r"([a-z0-9]{1,60}(?:-[a-z0-9]{1,60}){0,30}?)((?:-[0-9]+)?(?:\.[0-9]{8}-[0-9]{6}-\w{8})?\.md)"
 _IN_A_PATH = re.compile(rf"(artifacts/(?:[\w.-]{{1,100}}/){{0,8}}\.?){_NAME}")
@@ -128,6 +132,12 @@ class Span:
                 break
             end = match.end()
         return end if _ELLIPSIS.match(text, end) else line_end
+
+
+def pieces_of(data: bytes) -> frozenset[bytes]:
+    """All that stands between two punctuation marks, but what is short: by it a copy of some of `data` is known, however much of
+    it there is."""
+    return frozenset(piece for piece in data.translate(_TO_MARKS).split(b"\n") if len(piece) >= _MIN_PIECE)
 
 
 def _parts_of(text: str) -> list[re.Pattern[bytes]]:

@@ -19,6 +19,12 @@ MAX_FORGOTTEN_CHARS = 10_000
 FORGOTTEN_MARK = "[forgotten {}]"  # what stands in the place of a forgotten text; a path may hold it, too
 
 
+def beyond_forget(*, is_server: bool) -> str:
+    """What no `forget` reaches, as a sentence. `is_server`: the database is a PostgreSQL."""
+    server = ", nor the log and the backups of the PostgreSQL server" if is_server else ""
+    return f"It does not reach files of `council backup` or other copies{server}."
+
+
 class ForgetCommand(RunBase):
     """Takes a text, or everything of one run, out of all that Council keeps: memory, archive, index, journals, receipts,
     logs, its artifacts. It cannot be undone."""

@@ -7,25 +7,35 @@ A `sealed` table is not touched: hashes stand on its words, so its own room chan
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Table, and_, delete, inspect, select, update
+from sqlalchemy import ColumnElement, Table, and_, delete, inspect, select, true, update
 
 from council.engine.journal_rewriting import Change, changed_words
-from council.storage.store import Tx
+from council.storage.store import Store, Tx
 from council.storage.tables import GOES_WITH_RUN, SEALED, metadata, words_of
 from council.upkeep.text_files import changed_text
 
+_AT_ONCE = 100  # rows in one transaction: others write in between
 
-def change_words(tx: Tx, rooms: Iterable[str], change: Change, *, run_id: str | None = None) -> int:
-    """Changes the words of all rows, or of those that name a run in their column `run_id`. The number of rows changed."""
-    found = list(_changes(tx, rooms, change, run_id))
-    for table, key, values in found:
-        tx.core.execute(
-            update(table).where(and_(*(column == key[column.name] for column in table.primary_key))), values
-        )
+
+def change_words(store: Store, rooms: Iterable[str], change: Change, *, run_id: str | None = None) -> int:
+    """Changes the words of all rows, or of those that name a run in their column `run_id`. They are looked for beside who
+    writes, and changed some at a time. The number of rows changed. Raises StorageFailed."""
+    with store.reading() as tx:
+        found = [(table, key) for table, key, _ in _changes(tx, rooms, change, run_id)]
+
+    def write(tx: Tx, some: Sequence[tuple[Table, dict[str, Any]]]) -> None:
+        for table, key in some:
+            is_it = and_(*(column == key[column.name] for column in table.primary_key))
+            for _, values in _changes_in(tx, table, change, is_it):  # as it is now
+                tx.core.execute(update(table).where(is_it), values)
+
+    for first in range(0, len(found), _AT_ONCE):
+        store.write_now(partial(write, some=found[first : first + _AT_ONCE]))
     return len(found)
 
 
@@ -45,26 +55,32 @@ def _changes(
     tx: Tx, rooms: Iterable[str], change: Change, run_id: str | None
 ) -> Iterator[tuple[Table, dict[str, Any], dict[str, Any]]]:
     for table in _tables(tx, rooms):
-        words = [] if table.info.get(SEALED) else words_of(table)
-        if not words or (run_id is not None and "run_id" not in table.c):
+        if table.info.get(SEALED) or not words_of(table) or (run_id is not None and "run_id" not in table.c):
             continue
-        rows = select(*table.primary_key, *(column for column in words if not column.primary_key))
-        if run_id is not None:
-            rows = rows.where(table.c.run_id == run_id)
-        for row in tx.core.execute(rows).mappings():
-            values = {}
-            for column in words:
-                value = row[column.name]
-                if column.info.get("json"):
-                    told = json.loads(value)
-                    after = changed_words(told, change)
-                    after = value if after == told else json.dumps(after, ensure_ascii=False)
-                else:
-                    after = changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
-                if after != value:
-                    values[column.name] = after
-            if values:
-                yield table, {column.name: row[column.name] for column in table.primary_key}, values
+        for key, values in _changes_in(tx, table, change, true() if run_id is None else table.c.run_id == run_id):
+            yield table, key, values
+
+
+def _changes_in(
+    tx: Tx, table: Table, change: Change, where: ColumnElement[bool]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The keys of rows, and what is changed in each."""
+    words = words_of(table)
+    rows = select(*table.primary_key, *(column for column in words if not column.primary_key)).where(where)
+    for row in tx.core.execute(rows).mappings():
+        values = {}
+        for column in words:
+            value = row[column.name]
+            if column.info.get("json"):
+                told = json.loads(value)
+                after = changed_words(told, change)
+                after = value if after == told else json.dumps(after, ensure_ascii=False)
+            else:
+                after = changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
+            if after != value:
+                values[column.name] = after
+        if values:
+            yield {column.name: row[column.name] for column in table.primary_key}, values
 
 
 def _tables(tx: Tx, rooms: Iterable[str]) -> list[Table]:

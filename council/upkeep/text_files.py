@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from council.engine.journal_rewriting import Change, changed
@@ -54,10 +55,14 @@ def owner_of(session_file: Path) -> tuple[str, str]:
 
 
 def rewritten(path: Path, before: bytes, after: bytes) -> bool:
-    """Writes what has changed; False when nothing has."""
+    """Writes what has changed, and keeps what was appended since `before` was read; False when nothing has. A file that
+    became another one meanwhile is left: whoever looks again finds it."""
     if after == before:
         return False
-    rewrite(path, after)
+    with suppress(FileNotFoundError):
+        now = path.read_bytes()
+        if now.startswith(before):
+            rewrite(path, after + now[len(before) :])
     return True
 
 

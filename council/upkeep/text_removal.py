@@ -1,7 +1,8 @@
 """Everywhere that Council keeps words, and some texts in it: found, and replaced by their marks.
 
 Each file is rewritten whole or not at all. Of a run its journal comes last, so that whatever was cut off is found again and
-repeated. Changing happens in one stretch in which no other run moves, looking beside them.
+repeated. Looking happens in a thread, beside the runs, once for what does not change. Only while a memory or a page is changed
+does no other run end.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from council.commands.file_formats import NotACommand, read_document
 from council.engine import journal_rewriting
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
-from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
+from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written, written_at
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
 from council.engine.runs import Run
@@ -62,19 +63,19 @@ _INDEX_PATIENCE_S = 10.0
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
 _SET_ASIDE = f"{DATABASE_FILE}.before-restore*"
 _PAGE = 200  # runs at a time
-_BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10  # of a file, while other threads wait
 Counts = dict[str, int]
 _Stamp = tuple[int, int, int]
+_RunStamp = tuple[int, int]  # when it ended, how many pages are kept of it
 
 
 @dataclass(frozen=True)
 class _EndedRun:
-    """A run, and whether what is recorded of it, or a page that was kept of it, holds a text."""
+    """A run with a text in what is recorded of it, or in a page that was kept of it (`held`), or in its receipt."""
 
     run: int
     run_id: str
-    receipt: str
     held: bool
+    in_receipt: bool
 
 
 class CannotForget(CouncilError):
@@ -107,7 +108,9 @@ class Traces:
         self._beside = run.runs
         self._run_id = run.id
         self._spans = tuple(spans)
-        self._free: dict[Path, _Stamp] = {}  # files without the texts, as they looked when they were read
+        # Files and ended runs without the texts, as they looked when they were read.
+        self._free: dict[Path, _Stamp] = {}
+        self._free_runs: dict[int, _RunStamp] = {}
 
     def are_in(self, run: Run) -> bool:
         """Tells whether the journal of a run that goes on has any of the texts, or its command."""
@@ -119,14 +122,15 @@ class Traces:
         from council.upkeep.table_words import count_words  # not at the top: it loads SQLAlchemy
 
         runs = list(self._runs())
+        with self._store.reading() as tx:
+            words = count_words(tx, self._core.tables, self.change)
         return {
             "runs": sum(one.held for one in runs),
-            "artifacts": sum(self._artifact_holds(entry) for entry in all_written(self._store)),
-            "receipts": sum(self._holds(one.receipt) for one in runs),
-            "memory": sum(self._is_in(path) for path in self._memories()) + len(self._held_copies()),
+            "artifacts": len(self._held_artifacts()),
+            "receipts": sum(one.in_receipt for one in runs),
+            "memory": len(self._held_memories()) + len(self._held_copies()),
             "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
-            "other": sum(self._is_in(path) for path in self._rest())
-            + self._store.read(partial(count_words, rooms=self._core.tables, change=self.change)),
+            "other": sum(self._is_in(path) for path in self._rest()) + words,
             "audit": len(self._core.audit.log().holding(self._holds, {one.run_id for one in runs if one.held})),
         }
 
@@ -134,49 +138,48 @@ class Traces:
         """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
         from council.upkeep.table_words import change_words  # not at the top, as in `look`
 
-        found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
+        done: list[bool] = []
+        async with self._beside.stillness():  # memory first: no run that begins is given a text any more
+            memories = await asyncio.to_thread(lambda: [self._changed_file(path) for path in self._held_memories()])
+            done += [rewritten(*change) for change in memories]
+            done += [self._in_copy(name) for name in await asyncio.to_thread(self._held_copies)]
+        found = await asyncio.to_thread(lambda: list(self._runs()))
         run_ids = {one.run_id for one in found}
-        done = [await asyncio.to_thread(self._core.audit.log().forget, self._holds, self._run_id, run_ids) > 0]
-        done += [await self._in_run(one) for one in found]
-        done += [self._in_artifact(entry) for entry in all_written(self._store)]
-        done += [self._in_copy(name) for name in self._held_copies()]
-        logs = files_below(self._home.log_file.parent)
-        done += [self._in_file(path) for path in (*self._memories(), *logs, *self._rest())]
-        done += [self._store.write_now(partial(change_words, rooms=self._core.tables, change=self.change)) > 0]
+        done.append(await asyncio.to_thread(self._core.audit.log().forget, self._holds, self._run_id, run_ids) > 0)
+        for one in reversed(found):  # what a run was given of memory stands in an earlier one: there it is found again
+            async with self._beside.stillness():  # one that goes on again is told of in the next pass
+                done.append(one.run_id in self._beside.active or await self._in_run(one))
+        for entry in await asyncio.to_thread(self._held_artifacts):
+            async with self._beside.stillness():
+                done.append(self._in_artifact(entry.path))
+        done += [rewritten(*change) for change in await asyncio.to_thread(self._other_changes)]
+        change = partial(change_words, self._store, self._core.tables, self.change)
+        done.append(await asyncio.to_thread(change) > 0)
         return any(done)
 
-    def sweep(self, *, rebuild: bool) -> None:
+    def sweep(self, may_be_in: Callable[[Path], bool]) -> None:
         """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes. The database is
-        written anew if `rebuild`, or where a text is left between its rows. Its copy is searched for that, since `is_database`
-        tells why the file itself is not opened. Raises StorageFailed."""
+        written anew where `may_be_in` finds that something is left between its rows. Its copy is searched for that, since
+        `is_database` tells why the file itself is not opened. Raises StorageFailed."""
         with CHANGING:
-            self._sweep(rebuild=rebuild)
+            self._sweep(may_be_in)
 
-    def _sweep(self, *, rebuild: bool) -> None:
+    def _sweep(self, may_be_in: Callable[[Path], bool]) -> None:
         self._store.sweep()
         if self._store.is_sqlite:
             renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
             had_copies = bool(copies_of(self._home))
-            if rebuild or self._may_hold(copy := renew()):
+            copy = renew()
+            if may_be_in(copy):
                 self._store.rebuild()
                 self._store.sweep()
                 if had_copies:
                     renew()
-            if not (rebuild or had_copies):
+            if not had_copies:
                 copy.unlink()
         beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink(missing_ok=True)
-
-    def _may_hold(self, copy: Path) -> bool:
-        """True where the bytes of a file hold some of a text, or where that cannot be told."""
-        before = b""
-        with copy.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                if any(span.may_be_in(before + block) for span in self._spans):
-                    return True
-                before = block[-_OVERLAP_BYTES:]
-        return False
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""
@@ -229,27 +232,40 @@ class Traces:
         return any(span.is_in(text) for span in self._spans)
 
     def _runs(self) -> Iterator[_EndedRun]:
-        """All ended runs: unfinished ones hold none of it."""
+        """The ended runs with a text: unfinished ones hold none of it. One without is looked into once, as long as it does not
+        change."""
         last = 0
+        while True:
+            with self._store.reading() as tx:
+                rows = tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall()
+                found = [
+                    self._ended_run(tx, run, run_id)
+                    for run, run_id, *stamp in rows
+                    if self._free_runs.get(run) != tuple(stamp)
+                ]
+            if not rows:
+                return
+            stamps = {run: (ended_ns, kept) for run, _, ended_ns, kept in rows}
+            for one in found:
+                if one.held or one.in_receipt:
+                    yield one
+                else:
+                    self._free_runs[one.run] = stamps[one.run]
+            last = rows[-1][0]
 
-        def look(tx: Tx) -> list[_EndedRun]:
-            found = []
-            for run, run_id, header, receipt in tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall():
-                held = header is not None and (self._holds(header) or self._held(tx, run))
-                pages = tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall()
-                kept = any(self._holds(text_of(bytes(row[0]))) for row in pages)
-                found.append(_EndedRun(run, run_id, receipt or "", held or kept))
-            return found
-
-        while rows := self._store.read(look):
-            yield from rows
-            last = rows[-1].run
+    def _ended_run(self, tx: Tx, run: int, run_id: str) -> _EndedRun:
+        header, receipt = tx.execute(sql.WORDS_OF_RUN, (run_id,)).fetchone()
+        pages = tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall()
+        held = header is not None and (self._holds(header) or self._held(tx, run))
+        held = held or any(self._holds(text_of(bytes(row[0]))) for row in pages)
+        return _EndedRun(run, run_id, held, self._holds(receipt or ""))
 
     def _held(self, tx: Tx, run: int) -> bool:
         return any(self._holds(row.out) or self._holds(row.name) for _, row in rows_of(tx, run))
 
-    def _memories(self) -> Iterator[Path]:
-        yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
+    def _held_memories(self) -> list[Path]:
+        memories = (path for path in files_below(self._home.session_states) if path.name != "README.md")
+        return [path for path in memories if self._is_in(path)]
 
     def _held_copies(self) -> list[str]:
         names = kept_names(self._store, COPIES)
@@ -292,7 +308,7 @@ class Traces:
                 *(record_of(row, found.run_id) for _, row in rows),
             ]
 
-        numbered = self._store.read(look)
+        numbered = await asyncio.to_thread(self._store.read, look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)
         if numbered is None:
             return receipt is not None and self._in_receipt(receipt)
@@ -300,7 +316,7 @@ class Traces:
         header = before[0]
         assert isinstance(header, RunHeader)
         names = self._core.commands.keys_of_names(header.type)
-        after = journal_rewriting.changed_records(before, names, self.change)
+        after = await asyncio.to_thread(journal_rewriting.changed_records, before, names, self.change)
         held = journal_rewriting.command_held(header, names, self.change)
         commits = [record for record in before if isinstance(record, Commit)]
         known: set[str] = set()
@@ -387,9 +403,13 @@ class Traces:
             self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
         )
 
-    def _in_artifact(self, entry: OutputEntry) -> bool:
+    def _held_artifacts(self) -> list[OutputEntry]:
+        return [entry for entry in all_written(self._store) if self._artifact_holds(entry)]
+
+    def _in_artifact(self, path: str) -> bool:
         """A page of ours whose journal was pruned: the texts are replaced in the page."""
-        if not self._artifact_holds(entry):
+        entry = written_at(self._store, path)
+        if entry is None or not self._artifact_holds(entry):
             return False
         try:
             before = self._core.root.read(entry.path, max_bytes=_MAX_ARTIFACT_BYTES).data
@@ -409,16 +429,23 @@ class Traces:
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _in_file(self, path: Path) -> bool:
-        """Any file of ours: the texts in memory, in JSON, in lines of JSON, or in plain text. A forget command goes."""
-        if not self._is_in(path):
-            return False
+    def _other_changes(self) -> list[tuple[Path, bytes, bytes]]:
+        """Of logs, and of the rest that is ours. A forget command goes at once."""
+        found = []
+        for path in (*files_below(self._home.log_file.parent), *self._rest()):
+            with contextlib.suppress(FileNotFoundError):
+                if not self._is_in(path):
+                    continue
+                found.append(self._changed_file(path))
+                if path.parent == self._home.failed and not path.name.endswith(NOTE_ENDING):
+                    path.unlink()
+        return found
+
+    def _changed_file(self, path: Path) -> tuple[Path, bytes, bytes]:
+        """Any file of ours, before and after: the texts in memory, in JSON, in lines of JSON, or in plain text."""
         before = path.read_bytes()
-        if path.parent == self._home.failed and not path.name.endswith(NOTE_ENDING):
-            path.unlink()
-            return True
         after = self._session_without(before, *owner_of(path)) if path.name.endswith(SESSION_ENDING) else None
-        return rewritten(path, before, changed_file(path.name, before, self.change) if after is None else after)
+        return path, before, changed_file(path.name, before, self.change) if after is None else after
 
     def _session_without(self, data: bytes, role: str, lane: str) -> bytes | None:
         session, _ = decode_session(data, role, lane)

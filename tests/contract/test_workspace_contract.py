@@ -314,7 +314,7 @@ def test_secrets_are_taken_out_and_forgetting_reaches_every_word(space: Space) -
     ]
     assert sorted(held) == sorted(every)
     rooms = ["council.workspace.tables"]
-    space.store.write_now(lambda tx: change_words(tx, rooms, lambda text: text.replace("mandrake", "")))
+    change_words(space.store, rooms, lambda text: text.replace("mandrake", ""))
     assert "mandrake" not in str(space.everything())
     assert space.store.write_now(lambda tx: count_words(tx, rooms, lambda text: text.replace("mandrake", ""))) == 0
 

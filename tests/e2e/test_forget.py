@@ -123,7 +123,9 @@ def test_what_a_person_wrote_is_left_and_named(told: Path, env: dict[str, str]) 
     page = told / "artifacts" / "out.md"
     page.write_text(page.read_text() + "\nMy own remark.\n")
     done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
-    assert "which Council does not change: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
+    *_, left, beyond = json.loads(done.stdout)["notes"]
+    assert "which Council does not change: `artifacts/out.md`" in left
+    assert beyond == "It does not reach files of `council backup` or other copies."
     assert holding(told) == ["artifacts/out.md"]
     assert page.read_text().endswith("My own remark.\n")
 
@@ -189,6 +191,9 @@ def test_a_command_that_asks_names_its_option_where_nobody_can_answer(home: Path
     for words in (("forget", "a text of some length"), ("memory", "reset", "auditor")):
         refused = run_cli(*words, cwd=home)
         assert (refused.returncode, "--yes" in refused.stderr, "Aborted" in refused.stderr) == (2, True, False)
+        assert ("does not reach files of `council backup`" in refused.stderr) == (words[0] == "forget")
+    server = environment(COUNCIL_DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing")
+    assert "nor the log and the backups of the PostgreSQL" in run_cli("forget", "a text", cwd=home, env=server).stderr
 
 
 def test_a_text_too_short_is_refused(home: Path, env: dict[str, str]) -> None:

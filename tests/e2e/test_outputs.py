@@ -15,7 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from council.ids import sha256_hex
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import (
     Daemon,
     command,
@@ -24,6 +24,7 @@ from tests.harness import (
     front_matter,
     kept_pages,
     make_home,
+    opened,
     receipts,
     run_cli,
     take_back_commit,
@@ -409,6 +410,24 @@ def test_a_person_who_edits_the_growing_artifact_keeps_the_edit(
         event = daemon.wait("run_ended")
     [receipt] = receipts(home)
     assert_left_alone(home, receipt, event, EDITED)
+
+
+def test_the_decision_takes_the_place_of_a_growing_page_whose_note_was_lost_with_the_power(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    page = home / "artifacts" / "out.md"
+    fake.reply = lambda request: slow(60) if "You are AUDITOR" in request.system else text("So be it.")
+    drop_command(home, command())
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("turn_started", role="AUDITOR")
+        wait_until(lambda: page.exists() and "status: in_progress" in page.read_text(), "the page grows")
+        daemon.kill()
+    with opened(home) as store:
+        store.write_now(lambda tx: tx.execute("DELETE FROM written"))
+    fake.reply = lambda request: text("So be it.")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert front_matter(page.read_text())["status"] == "succeeded"
+    assert [path.name for path in (home / "artifacts").glob("out*")] == ["out.md"]
 
 
 def test_a_command_that_names_a_folder_in_which_the_person_edits_leaves_that_file_too(quick: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from council.engine.commit import Output, roll_forward, stage, unstage
 from council.engine.journal import admit
-from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names, point_on
+from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names, point_on, sealed
 from council.engine.receipts import ArtifactRef
 from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.errors import StorageFailed
@@ -170,6 +170,25 @@ async def test_an_edit_by_a_person_sends_the_next_version_beside_it(
     assert mine.displaced
     assert (home / "out" / "a.md").read_text() == "edited by hand"
     assert (home / "out" / "a.run1.md").read_bytes() == b"second"
+
+
+@pytest.mark.parametrize(
+    ("run_id", "edit", "is_its_own"), [("run1", b"", True), ("run2", b"", False), ("run1", b"\nedited by hand", False)]
+)
+@pytest.mark.parametrize("lost", ["DELETE FROM written", "UPDATE written SET sha256s = '[]'"])
+async def test_a_growing_page_whose_note_was_lost_with_the_power_is_its_runs_own_as_long_as_nobody_changed_it(
+    root: ConfinedRoot, home: Path, store: Store, lost: str, run_id: str, edit: bytes, is_its_own: bool
+) -> None:
+    await grow(store, output(root, store, "run1"), sealed(b"growing", "run1"))
+    store.write_now(lambda tx: tx.execute(lost))
+    page = home / "out" / "a.md"
+    page.write_bytes(page.read_bytes() + edit)
+    later = output(root, store, run_id)
+    claim = later.claim(b"done", later.settle())
+    assert (claim.output.path == "out/a.md", not later.displaced) == (is_its_own, is_its_own)
+    if is_its_own:
+        assert await roll_forward(root, await stage(root, [claim.output], run_id)) == ["out/a.md"]
+        assert page.read_bytes() == b"done"
 
 
 async def test_a_page_that_was_handed_over_and_may_not_stand_there_yet_is_known_as_ours(

@@ -71,6 +71,29 @@ async def test_after_an_io_error_nothing_is_acknowledged_before_the_whole_log_is
     assert [name for (name,) in marks] == ["after", "before", "later"]
 
 
+def test_after_an_io_error_no_other_process_acknowledges_before_that_either(tmp_path: Path) -> None:
+    """Neither one that had opened the database before, nor one that does so when the first has died."""
+    with closing(Store.open(tmp_path)) as beside:
+        failed = Store.open(tmp_path)
+        with watched(failed) as driver:
+            driver.before["COMMIT"] = driver.before[CHECKPOINT] = sqlite_error(sqlite3.SQLITE_IOERR)
+            with pytest.raises(StorageFailed, match="injected"):
+                set_mark(failed, "a", "1")
+            with watched(beside) as other:
+                other.before[CHECKPOINT] = sqlite_error(sqlite3.SQLITE_IOERR)
+                with pytest.raises(StorageFailed, match="injected"):
+                    set_mark(beside, "b", "1")
+                assert other.count("BEGIN") == 0
+            failed.close()  # without a checkpoint
+        with closing(Store(drivers.driver_of(tmp_path, None))) as later, watched(later) as driver:
+            set_mark(later, "c", "1")
+            assert driver.statements[0] == f"{CHECKPOINT}(TRUNCATE)"
+        assert [mark(beside, name) for name in "abc"] == [None, None, "1"]
+        with closing(Store(drivers.driver_of(tmp_path, None))) as later, watched(later) as driver:
+            set_mark(later, "d", "1")
+            assert driver.count(CHECKPOINT) == 0
+
+
 async def test_an_io_error_of_one_job_among_others_is_one_too(store: Store) -> None:
     with watched(store) as driver:
         driver.before["SELECT"] = sqlite_error(sqlite3.SQLITE_IOERR)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from council.engine.outputs import sealed
 from council.errors import StorageFailed
 from council.turns.growing_page import GrowingPage
 from tests.rehearsal import Rehearsal
@@ -33,6 +34,7 @@ class Shown:
         self._fails = fails
         self._made = 0
         run = played.resumed(ended=ended)
+        self._run_id = run.id
         run.output.grow = self._grow  # type: ignore[method-assign]
         self.page = GrowingPage(run, self.clock, self._make)
 
@@ -44,7 +46,9 @@ class Shown:
     def _grow(self, data: bytes) -> None:
         if self._fails:
             raise StorageFailed("the disk is full.")
-        self.pages.append(data)
+        page = data.partition(b"\n<!-- ")[0]
+        assert data == sealed(page, self._run_id)
+        self.pages.append(page)
 
 
 async def test_a_page_is_shown_at_once_and_then_no_sooner_than_after_a_second(played: Rehearsal) -> None:

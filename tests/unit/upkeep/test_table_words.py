@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import AsyncIterator, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store, Tx
 from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words, metadata, words_of
 from council.storage.versions import DATABASE_FILE
+from council.upkeep.copies import blocks_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import Span
 from council.upkeep.retention import Retention
@@ -99,28 +101,79 @@ async def test_forgetting_a_text_reaches_every_column_of_words_and_no_other(app:
     assert not await traces.remove()
 
 
+async def test_a_text_is_looked_for_in_a_thread_beside_runs_that_end_and_once_in_a_run_that_does_not_change(
+    app: App,
+) -> None:
+    run = PastRun(app.ledger.journal(FIRST))
+    looked: list[tuple[str, int, bool]] = []
+
+    class Noted(Span):
+        def is_in(self, text: str) -> bool:
+            looked.append((text, threading.get_ident(), run.runs.endings.locked()))
+            return super().is_in(text)
+
+    header = app.store.read(lambda tx: tx.execute(sql.HEADER, (FIRST,)).fetchone())[1]
+    traces = Traces(app, run, [Noted("stands nowhere", "[gone]")])
+    assert not await traces.remove()
+    assert threading.get_ident() not in {thread for _, thread, _ in looked}
+    assert [is_still for text, _, is_still in looked if text == header] == [False]
+    assert not await traces.remove()
+    assert [text for text, _, _ in looked].count(header) == 1
+    app.store.write_now(lambda tx: tx.execute("UPDATE runs SET ended_ns = 2000 WHERE run_id = ?", (FIRST,)))
+    await traces.remove()
+    assert [text for text, _, _ in looked].count(header) == 2
+
+
 async def test_forgetting_writes_the_database_anew_only_where_its_file_still_has_the_text(
     app: App, letters: Table
 ) -> None:
-    traces = Traces(app, PastRun(app.ledger.journal(FIRST)), [Span(TEXT, "[gone]")])
+    span = Span(TEXT, "[gone]")
+    traces = Traces(app, PastRun(app.ledger.journal(FIRST)), [span])
     app.store.write_now(lambda tx: tx.core.execute(letters.update().values(postmark="")))
     await traces.remove()
     with watched(app.store) as driver:
-        traces.sweep(rebuild=False)
+
+        def may_be_in(copy: Path) -> bool:
+            return any(map(span.may_be_in, blocks_of(copy)))
+
+        traces.sweep(may_be_in)
         assert driver.count("VACUUM") == 0
         split_and_merged(app.store)
         assert TEXT.encode() in (app.home.runtime / DATABASE_FILE).read_bytes()
-        traces.sweep(rebuild=False)
+        traces.sweep(may_be_in)
         assert driver.count("VACUUM") == 1
         assert TEXT.encode() not in (app.home.runtime / DATABASE_FILE).read_bytes()
 
 
-def split_and_merged(store: Store) -> None:
+async def test_forgetting_a_run_writes_the_database_anew_only_where_words_of_it_alone_are_left_in_the_file(
+    app: App, letters: Table
+) -> None:
+    words, title = "Grete said at the long table that nobody else may call", "A title that another row has"
+    kept = [(FIRST, "artifact.md", f'"{title}": "{words}"'.encode()), ("memory", "x", f'"{title}"'.encode())]
+    app.store.write_now(lambda tx: [tx.execute(sql.KEEP, row) for row in kept])
+    whole = WholeRun(app, Runs({}), FIRST, "[gone]")
+    traces = Traces(app, PastRun(app.ledger.journal(FIRST)), whole.spans())
+    await whole.remove()
+    with watched(app.store) as driver:
+        traces.sweep(whole.may_be_in)
+        assert driver.count("VACUUM") == 0
+        split_and_merged(app.store, f'"{words}"')
+        assert words.encode() in (app.home.runtime / DATABASE_FILE).read_bytes()
+        traces.sweep(whole.may_be_in)
+        assert driver.count("VACUUM") == 1
+        assert words.encode() not in (app.home.runtime / DATABASE_FILE).read_bytes()
+        again = WholeRun(app, Runs({}), FIRST, "[gone]")  # after a kill nobody knows its words any more
+        traces = Traces(app, PastRun(app.ledger.journal("20260102-000000-bbbbbbbb")), again.spans())
+        traces.sweep(again.may_be_in)
+        assert driver.count("VACUUM") == 2
+
+
+def split_and_merged(store: Store, said: str = TEXT) -> None:
     """Leaves copies of deleted rows that hold the text between the pages' cells, where SQLite does not overwrite them."""
     for seed in range(4):
         rng = random.Random(seed)
         rows = [(f"owner {number % 2 if number < 180 else 0}", f"{seed} {number:03}") for number in range(240)]
-        words = [(f"{TEXT} " if owner == "owner 0" else "another's words") * rng.randint(2, 33) for owner, _ in rows]
+        words = [(f"{said} " if owner == "owner 0" else "another's words") * rng.randint(2, 33) for owner, _ in rows]
         kept = [(*row, text.encode()) for row, text in zip(rows, words, strict=True)]
         store.write_now(lambda tx, kept=kept: [tx.execute(sql.KEEP, row) for row in kept])
         store.write_now(lambda tx: tx.execute("DELETE FROM kept WHERE owner = 'owner 0'"))
@@ -131,9 +184,9 @@ async def test_forgetting_a_run_takes_its_rows_that_go_with_it_and_leaves_the_ot
     whole = WholeRun(app, Runs({}), FIRST, "[gone]")
 
     assert whole.look()["other"] == 1
-    assert whole.remove()
+    assert await whole.remove()
     assert len(rows(app, letters)) == 1
-    assert not whole.remove()
+    assert not await whole.remove()
 
 
 async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
@@ -141,7 +194,7 @@ async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
 ) -> None:
     monkeypatch.delitem(letters.info, GOES_WITH_RUN)
 
-    assert WholeRun(app, Runs({}), FIRST, "[gone]").remove()
+    assert await WholeRun(app, Runs({}), FIRST, "[gone]").remove()
     blanked, other = rows(app, letters)
     assert blanked == ("[gone]", {"said": ["[gone]", "[gone]"]}, b"[gone]", TEXT)
     assert other[0] == f"{TEXT}, and [secret]"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from council.storage.marks import set_mark
 from council.storage.store import Store
-from council.upkeep.text_files import changed_file, is_database, without_command_hash
+from council.upkeep.text_files import changed_file, is_database, rewritten, without_command_hash
 
 
 def forget_grete(text: str) -> str:
@@ -31,6 +31,16 @@ def test_lines_of_json_are_changed_one_by_one_and_a_torn_one_as_text() -> None:
 
 def test_bytes_that_are_no_text_stay() -> None:
     assert changed_file("note.md", b"\xff Grete \xfe", forget_grete) == b"\xff [forgotten] \xfe"
+
+
+def test_what_is_appended_while_a_file_is_looked_into_stays_and_another_file_is_left(tmp_path: Path) -> None:
+    log = tmp_path / "council.jsonl"
+    log.write_bytes(b"Grete\nlater\n")
+    assert rewritten(log, b"Grete\n", b"[forgotten]\n")
+    assert log.read_bytes() == b"[forgotten]\nlater\n"
+    assert rewritten(log, b"Grete\n", b"[forgotten]\n")
+    assert log.read_bytes() == b"[forgotten]\nlater\n"
+    assert not rewritten(log, b"x", b"x")
 
 
 def test_only_the_front_matter_of_a_page_tells_its_command_s_hash() -> None:
