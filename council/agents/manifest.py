@@ -106,7 +106,7 @@ class AgentManifest(BaseModel):
 
     `scope`: an agent of a `task` keeps and gets no memory, one of a `user` works for its `owner` alone. `output_schema` is
     the JSON Schema of an agent that answers with an object. `aliases` are further names by which it may be called. `safety`
-    are rules that stand in each handoff, and that it must say it kept.
+    are rules that stand in what a council tells it and in each handoff, where it must say that it kept them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -130,6 +130,10 @@ class AgentManifest(BaseModel):
     def is_trusted(self) -> bool:
         """False for an agent that gets no memory, nothing personal or financial, and no tool that writes."""
         return self.trust in ("builtin", "verified")
+
+    def serves(self, user: str) -> bool:
+        """False for an agent of one user, and for one that is not trusted, unless this is its owner."""
+        return self.owner == user or (self.is_trusted and self.scope != "user")
 
     @field_validator("model", mode="before")
     @classmethod

@@ -145,7 +145,7 @@ class SpecialistWork:
                 needs.get(one.id, ()),
             )
             for one in every
-            if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
+            if one.scope != "deliberation" and one.serves(user)
         )  # fmt: skip
 
     def conclude(self, finish: Finish) -> Outcome:
