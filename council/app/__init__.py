@@ -41,7 +41,7 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.store import Store
-from council.systems import Core, System
+from council.systems import BareCore, Core, System
 from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -133,11 +133,8 @@ def build_app(
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)
-        if isinstance(own, ReplayModel):  # what failed after its retries fails at once
-            settings = settings.model_copy(update={"model_attempts": 1})
-            spending: Spending = CassetteSpending(home, store, settings, keys, pool, clock, tracing, own)
-        else:
-            spending = Spending(home, store, settings, keys, pool, clock, tracing)
+        given = (home, store, settings, keys, pool, clock, tracing)
+        spending = CassetteSpending(*given, own) if isinstance(own, ReplayModel) else Spending(*given)
         if look is None:
             undo.callback(spending.close)
         _ = spending.embedding  # one that cannot be had is told now, and not when a question is asked
@@ -150,10 +147,9 @@ def build_app(
         undo.callback(texts.close)
         library = build_library(texts, settings)
         cortex = build_cortex(texts, library.rules, redactor, store)
-        tools = build_tools(library, Search(cortex, spending.meanings))
-        core = Core(  # without what its systems do
+        bare = BareCore(
             home=Home(root.root),
-            settings=settings,
+            settings=spending.settings,
             events=events,
             clock=clock,
             root=root,
@@ -168,15 +164,16 @@ def build_app(
             vault=safe.vault,
             commands=commands_of(systems),
             tables=tables_of(systems),
+        )
+        every = [*build_tools(library, Search(cortex, spending.meanings))]
+        every += (tool for system in systems for tool in system.tools(bare))
+        tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
+        core = Core(
+            **vars(bare),
             tools=tools,
             plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
-            directories=(),
+            directories=tuple(system.directory for system in systems if system.directory is not None),
         )
-        every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
-        tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
-        core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
-        offered = [partial(system.directory, core) for system in systems if system.directory is not None]
-        core = replace(core, directories=tuple(offered))
         return App(
             **vars(core),
             model=pool.get(settings.model),

@@ -137,7 +137,7 @@ class SpecialistWork:
         """The agents that this person can reach now."""
         core, user = self._core, self._user
         personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
-        every = [*Directories([opened(bench) for opened in core.directories]).list(), *personas]
+        every = [*Directories([opened(core, bench) for opened in core.directories]).list(), *personas]
         needs = {one.role: one.spec.depends_on for one in visible_to(core.store, user)}
         return tuple(
             KnownAgent(
