@@ -1,4 +1,4 @@
-"""`Core` is what each system gets, `System` what it brings: one value in a list."""
+"""`BareCore` and `Core` are what each system gets, `System` what it brings: one value in a list."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ from council.vault.contract import Vault
 
 
 @dataclass(frozen=True)
-class Core:
-    """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
-    the modules that declare tables. `tools` are those of all systems once these are built, and `plans` use them.
-    `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
+class BareCore:
+    """The house without what its systems do, which is all that a tool is made of. `commands` are the types of all systems,
+    `tables` the modules that declare tables. `vault` opens the home's credentials."""
 
     home: Home
     settings: Settings
@@ -57,9 +56,16 @@ class Core:
     vault: Callable[[], Vault]
     commands: CommandTypes
     tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Core(BareCore):
+    """The house: built once by `app`. `tools` are those of all systems, and `plans` use them. `directories` open the agents
+    that systems offer, for one run."""
+
     tools: ToolRegistry
     plans: Plans
-    directories: tuple[Callable[[Bench], Directory], ...]
+    directories: tuple[Callable[[Core, Bench], Directory], ...]
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
@@ -123,7 +129,8 @@ class Companion(Protocol):
 
 @dataclass(frozen=True)
 class System:
-    """One system. Nothing of it is built before the core is there; its commands are admitted without one.
+    """One system. Its tools are built from the bare core, all else once the core is there; its commands are admitted
+    without one.
 
     `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `admits` has a
     word on commands of other systems, by type, before these admit them: it raises CommandInvalid. `plan_kinds`
@@ -136,7 +143,7 @@ class System:
     handlers: Callable[[Core], Mapping[str, Handler]] = lambda core: {}
     controls: Callable[[Core], Mapping[str, ControlHandler]] = lambda core: {}
     admits: Mapping[str, Callable[[Any, Premises], None]] = field(default_factory=dict)
-    tools: Callable[[Core], Iterable[Tool]] = lambda core: ()
+    tools: Callable[[BareCore], Iterable[Tool]] = lambda core: ()
     plan_kinds: tuple[PlanKind, ...] = ()
     companions: Callable[[Core], Iterable[Companion]] = lambda core: ()
     directory: Callable[[Core, Bench], Directory] | None = None

@@ -6,7 +6,6 @@ are read from a configured folder. The conductor's keys (section "Context Bounda
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -39,7 +38,21 @@ Trust = Literal["builtin", "verified", "unverified", "temporary"]
 AgentScope = Literal["deliberation", "task", "user"]
 PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
 _TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's name of it
-_WITHHELD = ("memory", "documents", *_TRANSCRIPT)  # from an agent that forbids them
+# The fields that the conductor cuts a request into; docs/conductor.md has the same table.
+REQUEST_FIELDS: Mapping[str, str] = {
+    "code": "source code to work on",
+    "programming_language": "the programming language of the code",
+    "skill": "how experienced the person is",
+    "audience": "for whom a text is meant",
+    "draft": "a text to work on",
+    "constraints": "limits that the person set: length, budget of time, rules to keep",
+    "deadline": "a day or time by which something is due",
+    "concern": "what the person is worried about",
+    "personal": "names, addresses, health, family, and whatever else tells who the person is",
+    "financial": "income, debts, prices paid, account numbers, and other money of the person",
+}
+# What a persona may name beside the outputs of other agents. No agent is ever given `credentials`.
+_KNOWN = ("task", "memory", "documents", *_TRANSCRIPT, "project", *REQUEST_FIELDS, "credentials")
 
 
 class ContextNeeds(BaseModel):
@@ -93,7 +106,7 @@ class AgentManifest(BaseModel):
 
     `scope`: an agent of a `task` keeps and gets no memory, one of a `user` works for its `owner` alone. `output_schema` is
     the JSON Schema of an agent that answers with an object. `aliases` are further names by which it may be called. `safety`
-    are rules that stand in each handoff, and that it must say it kept.
+    are rules that stand in what a council tells it and in each handoff, where it must say that it kept them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -117,6 +130,10 @@ class AgentManifest(BaseModel):
     def is_trusted(self) -> bool:
         """False for an agent that gets no memory, nothing personal or financial, and no tool that writes."""
         return self.trust in ("builtin", "verified")
+
+    def serves(self, user: str) -> bool:
+        """False for an agent of one user, and for one that is not trusted, unless this is its owner."""
+        return self.owner == user or (self.is_trusted and self.scope != "user")
 
     @field_validator("model", mode="before")
     @classmethod
@@ -153,7 +170,8 @@ def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str
             withheld = f"which no {kind} agent is given" if field in forbidden else "which nothing here provides"
             raise MissingContextError(
                 f"{manifest.role} requires the context field `{field}`, {withheld}.",
-                fix=f"take `{field}` out of `required` in its persona, or use this agent where that field is provided",
+                fix=f"take `{field}` out of `required` in its persona, or use this agent where that field is provided; "
+                f"here it is given: {', '.join(given)}",
                 role=manifest.role,
                 field=field,
             )
@@ -269,12 +287,16 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
             f"the key `{key}` {said}" if said.startswith(("is ", "must ")) else f"`{key}`: {said[:1].lower()}{said[1:]}"
         )
         raise PersonaError(f"personas/{name}: {told}.", fix=fix) from None
-    for field in manifest.context.forbidden:
-        if field not in _WITHHELD and (near := difflib.get_close_matches(field, _WITHHELD, n=1, cutoff=0.8)):
+    # Other agents' outputs are given by the conductor alone, and what is required and missing is told where it is.
+    named = {"forbidden": manifest.context.forbidden}
+    named |= {"optional": manifest.context.optional} if manifest.scope == "deliberation" else {}
+    for lists, field in ((lists, field) for lists, fields in named.items() for field in fields):
+        if field not in _KNOWN and not PRIVATE.search(field):
             key = "context" if "context" in keys else _SOURCE_KEYS["context"]
-            told = f"{plain_line(field, 60)} forbids nothing; `{near[0]}` is the field that there is"
+            near = nearest(field, _KNOWN)
             raise PersonaError(
-                f"personas/{name}: `{key}.forbidden`: {told}.", fix="see personas/README.md for the keys"
+                f"personas/{name}: `{key}.{lists}` names {plain_line(field, 60)}, which no agent is given.",
+                fix=f"did you mean {near}?" if near else f"the fields are: {', '.join(_KNOWN)}",
             )
     return manifest
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from council.agents.memory import Memory
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
@@ -39,7 +39,9 @@ from council.plans.handlers import plan_controls, plan_handlers
 from council.plans.plan import PlanKind
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.systems import Core, System
+from council.storage.reader import Looking
+from council.storage.store import Store
+from council.systems import BareCore, Core, System
 from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give
 
 @dataclass(frozen=True)
 class App(Core):
-    """A built council: the core and its systems, for doors and daemon."""
+    """A built council: the core and its systems, for doors and daemon. `close` ends what was opened for it."""
 
     model: Model
     models: ModelPool
@@ -62,6 +64,7 @@ class App(Core):
     run_secret: Callable[[RunBase], bytes | None]
     texts: FileTexts
     vault_words: VaultWords
+    close: Callable[[], None]
     telemetry: Telemetry | None = None
 
     def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
@@ -99,10 +102,7 @@ class App(Core):
         if self.telemetry is not None:
             await asyncio.to_thread(self.telemetry.close)
         await self.models.aclose()
-        self.texts.close()
-        self.root.close()
-        self.spending.close()
-        await asyncio.to_thread(self.store.close)
+        await asyncio.to_thread(self.close)
 
 
 def build_app(
@@ -114,38 +114,42 @@ def build_app(
     environ: Mapping[str, str] | None = None,
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
+    look: Looking | None = None,
 ) -> App:
     """Raises ConfigError: the model cannot be had. `telemetry` is closed with the app. `around` is put around each provider's
-    model: it sees every call that is made."""
+    model: it sees every call that is made. With `look`, the home's database to read, nothing is made or written: such an app
+    tells what was recorded."""
     environ = os.environ if environ is None else environ
     home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
-    store = open_store(home, settings, keys.redactor)
+    # A run that is told again reaches no statement that writes: each of its steps is recorded, or ends it.
+    store = open_store(home, settings, keys.redactor) if look is None else cast(Store, look)
     with ExitStack() as undo:
-        undo.callback(store.close)
+        if look is None:
+            undo.callback(store.close)
         events, clock = Events(), SystemClock()
         own = build_model(home, settings, keys)
         pool = ModelPool(home, settings, keys, store, clock, around, own)
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)
-        if isinstance(own, ReplayModel):  # what failed after its retries fails at once
-            settings = settings.model_copy(update={"model_attempts": 1})
-            spending: Spending = CassetteSpending(home, store, settings, keys, pool, clock, tracing, own)
-        else:
-            spending = Spending(home, store, settings, keys, pool, clock, tracing)
+        given = (home, store, settings, keys, pool, clock, tracing)
+        spending = CassetteSpending(*given, own) if isinstance(own, ReplayModel) else Spending(*given)
+        if look is None:
+            undo.callback(spending.close)
         _ = spending.embedding  # one that cannot be had is told now, and not when a question is asked
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)
         root, redactor = ConfinedRoot(home.root), keys.redactor
+        undo.callback(root.close)
         texts = build_texts(root, settings)
+        undo.callback(texts.close)
         library = build_library(texts, settings)
         cortex = build_cortex(texts, library.rules, redactor, store)
-        tools = build_tools(library, Search(cortex, spending.meanings))
-        core = Core(  # without what its systems do
+        bare = BareCore(
             home=Home(root.root),
-            settings=settings,
+            settings=spending.settings,
             events=events,
             clock=clock,
             root=root,
@@ -160,16 +164,17 @@ def build_app(
             vault=safe.vault,
             commands=commands_of(systems),
             tables=tables_of(systems),
+        )
+        every = [*build_tools(library, Search(cortex, spending.meanings))]
+        every += (tool for system in systems for tool in system.tools(bare))
+        tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
+        core = Core(
+            **vars(bare),
             tools=tools,
             plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
-            directories=(),
+            directories=tuple(system.directory for system in systems if system.directory is not None),
         )
-        every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
-        tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
-        core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
-        offered = [partial(system.directory, core) for system in systems if system.directory is not None]
-        core = replace(core, directories=tuple(offered))
-        app = App(
+        return App(
             **vars(core),
             model=pool.get(settings.model),
             models=pool,
@@ -181,9 +186,8 @@ def build_app(
             texts=texts,
             vault_words=VaultWords(home, safe),
             telemetry=telemetry,
+            close=undo.pop_all().close,
         )
-        undo.pop_all()
-        return app
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:

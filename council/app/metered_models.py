@@ -159,9 +159,14 @@ class Spending:
 
 @dataclass(eq=False)
 class CassetteSpending(Spending):
-    """A cassette speaks for all: who starts a daemon with one wants no other model asked. Runs are told by their secrets."""
+    """A cassette speaks for all: who starts a daemon with one wants no other model asked. Runs are told by their secrets.
+    A call that failed after its retries fails at once."""
 
     cassette: ReplayModel
+
+    def __post_init__(self) -> None:
+        self.settings = self.settings.model_copy(update={"model_attempts": 1})
+        super().__post_init__()
 
     def of_council(self, model: str) -> Models:
         return self

@@ -15,7 +15,6 @@ from council.errors import ConfigError, CouncilError
 from council.ids import Clock
 from council.llm.base import Usage
 
-CLOSING = "synthesis"
 _LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
 _LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
 
@@ -150,7 +149,7 @@ class Budget:
         usage = Usage(input_tokens + answers_tokens, output_tokens)
         tokens, usd = usage.input_tokens + usage.output_tokens, self.usd(self.chair, usage)
         if self.closing is None or tokens > self.closing.tokens:
-            self.closing = Reservation(CLOSING, tokens, usd)
+            self.closing = Reservation("closing", tokens, usd)
 
     async def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reservation:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.

@@ -11,7 +11,7 @@ from typing import TypeVar, Unpack
 
 import msgspec
 
-from council.budgets.budget import CLOSING, Budget
+from council.budgets.budget import Budget
 from council.budgets.spend import Reservation
 from council.errors import ModelError, StorageFailed
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
@@ -141,7 +141,7 @@ class TimedModel(ModelAround):
 
 def _is_closing(asked: RequestOptions) -> bool:
     info = asked.get("info")
-    return info is not None and info.purpose == CLOSING
+    return info is not None and info.closes
 
 
 _MARK = "calibration"

@@ -51,16 +51,14 @@ def price_of(model: str, overrides: Mapping[str, Price]) -> Price | None:
         return Price(_NOTHING, _NOTHING, _NOTHING)
     # A model of that name elsewhere has another price: a server that is not in the table is not looked up.
     seller = _SELLERS.get(provider)
-    return _bundled_price(model_id, seller) if seller is not None else None
-
-
-def _bundled_price(model_id: str, provider_id: str) -> Price | None:
-    from genai_prices import Usage as PricedUsage
+    if seller is None:
+        return None
+    from genai_prices import Usage as PricedUsage  # not at the top: the table is large
     from genai_prices import calc_price
     from genai_prices.types import TieredPrices
 
     try:
-        known = calc_price(PricedUsage(input_tokens=1), model_ref=model_id, provider_id=provider_id).model_price
+        known = calc_price(PricedUsage(input_tokens=1), model_ref=model_id, provider_id=seller).model_price
     except LookupError:
         return None
     listed = (known.input_mtok, known.output_mtok, known.cache_read_mtok)

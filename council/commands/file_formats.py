@@ -181,21 +181,17 @@ def _read_json(text: str) -> Document:
         raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
 
     try:
-        _require_shallow(text)
+        depth = 0
+        for found in _JSON_TOKEN.finditer(text):
+            depth += (found[0] in "[{") - (found[0] in "]}")
+            if depth > _MAX_DEPTH:
+                raise _too_deep(*_place(text, found.start()))
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         raise unparsable(f"not JSON: {fault_of(text, error)}", fix_of(text, error), error.lineno, error.colno) from None
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
     return Document(value, _locator(partial(_json_spots, text)))
-
-
-def _require_shallow(text: str) -> None:
-    depth = 0
-    for found in _JSON_TOKEN.finditer(text):
-        depth += (found[0] in "[{") - (found[0] in "]}")
-        if depth > _MAX_DEPTH:
-            raise _too_deep(*_place(text, found.start()))
 
 
 def _too_deep(line: int | None, column: int | None) -> CommandInvalid:

@@ -94,8 +94,8 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
 
 
 def fault_in_words(detail: ErrorDetails) -> tuple[str, str]:
-    """What is wrong with a value, behind the name of its field, and how to fix it. The value is quoted where the detail holds
-    its `input`."""
+    """The fault of a value, as it stands behind the name of its field, and the fix. The value is quoted where the detail
+    holds its `input`."""
     kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     is_shown = "input" in detail
     message, fix = detail["msg"].removeprefix("Value error, "), "correct the value"

@@ -127,7 +127,7 @@ class AskRun:
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
         own = OwnAgents(bench, own_manifests(self._core), start.preferences.as_prompt)
-        opened = [of_system(bench) for of_system in self._core.directories]
+        opened = [of_system(self._core, bench) for of_system in self._core.directories]
         # Those that have an agent for questions come first, then the personas: no specialist takes the name of one.
         offering = [one for one in opened if one.reader]
         directories: list[Directory] = [*offering, own, *(one for one in opened if not one.reader)]

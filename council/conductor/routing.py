@@ -135,7 +135,7 @@ def require_usable(agent: AgentManifest, user: str) -> None:
             "scope",
             fix="give its persona the scope `task`, or name it in `config.agents` of a deliberation",
         )
-    if (agent.scope == "user" or not agent.is_trusted) and agent.owner != user:
+    if not agent.serves(user):
         raise AgentRefused(
             f"{agent.id} is an agent of {agent.owner}.",
             "scope" if agent.is_trusted else "unverified",
@@ -145,11 +145,7 @@ def require_usable(agent: AgentManifest, user: str) -> None:
 
 def usable(agents: Sequence[AgentManifest], user: str) -> tuple[AgentManifest, ...]:
     """The agents that may be chosen for this person."""
-    return tuple(
-        agent
-        for agent in agents
-        if agent.scope != "deliberation" and (agent.owner == user or (agent.is_trusted and agent.scope != "user"))
-    )
+    return tuple(agent for agent in agents if agent.scope != "deliberation" and agent.serves(user))
 
 
 def by_embedding(part: int, candidates: Sequence[Candidate], constants: Constants) -> Route | None:

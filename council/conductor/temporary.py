@@ -12,9 +12,8 @@ from typing import Annotated
 import msgspec
 from pydantic import BaseModel, Field
 
-from council.agents.manifest import AgentManifest, ContextNeeds
+from council.agents.manifest import REQUEST_FIELDS, AgentManifest, ContextNeeds
 from council.conductor import statements as sql
-from council.conductor.understanding import FIELDS
 from council.engine.records import Part
 from council.ids import sha256_hex, slugify
 from council.llm.base import Message, TurnInfo, request_hash
@@ -96,7 +95,7 @@ def manifest_of(name: str, profile: str, owner: str) -> AgentManifest:
         role=id.replace(_PREFIX, "T_", 1).upper().replace("-", "_")[:32],
         purpose=" ".join(base.expertise.split())[:300],
         tools=(),
-        context=ContextNeeds(required=("task",), optional=(*FIELDS, "documents")),
+        context=ContextNeeds(required=("task",), optional=(*REQUEST_FIELDS, "documents")),
         scope="user",
         trust="temporary",
         owner=owner,

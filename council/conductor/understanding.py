@@ -6,29 +6,16 @@ the fields of its manifest, never the whole request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from council.agents.manifest import REQUEST_FIELDS
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 
 MAX_PARTS = 3
-# The fields that a request is cut into; docs/conductor.md has the same table.
-FIELDS: Mapping[str, str] = {
-    "code": "source code to work on",
-    "programming_language": "the programming language of the code",
-    "skill": "how experienced the person is",
-    "audience": "for whom a text is meant",
-    "draft": "a text to work on",
-    "constraints": "limits that the person set: length, budget of time, rules to keep",
-    "deadline": "a day or time by which something is due",
-    "concern": "what the person is worried about",
-    "personal": "names, addresses, health, family, and whatever else tells who the person is",
-    "financial": "income, debts, prices paid, account numbers, and other money of the person",
-}
-
 Level = Literal["low", "medium", "high"]
 Frequency = Literal["one_time", "occasional", "frequent"]
 Order = Literal["sequential", "parallel", "iterative"]
@@ -40,7 +27,7 @@ class RequestPart(BaseModel):
 
     task: Annotated[str, Field(min_length=1, max_length=4_000)]
     needs: Annotated[str, Field(max_length=200)] = ""
-    fields: Annotated[dict[str, Annotated[str, Field(max_length=20_000)]], Field(max_length=len(FIELDS))] = {}
+    fields: Annotated[dict[str, Annotated[str, Field(max_length=20_000)]], Field(max_length=len(REQUEST_FIELDS))] = {}
     uses: Annotated[list[int], Field(max_length=MAX_PARTS)] = []
     changes: bool = False
 
@@ -81,8 +68,9 @@ class Understanding(BaseModel):
 def checked(understanding: Understanding) -> Iterator[ReplyProblem]:
     """The problems that the type alone does not see."""
     for number, part in enumerate(understanding.parts):
-        for name in part.fields.keys() - FIELDS.keys():
-            yield ReplyProblem(f"is no field; the fields are {', '.join(FIELDS)}", f"parts[{number}].fields.{name}")
+        for name in part.fields.keys() - REQUEST_FIELDS.keys():
+            told = f"is no field; the fields are {', '.join(REQUEST_FIELDS)}"
+            yield ReplyProblem(told, f"parts[{number}].fields.{name}")
         for used in part.uses:
             if not 1 <= used <= number:
                 yield ReplyProblem("a part uses the results of earlier parts only", f"parts[{number}].uses")
@@ -98,7 +86,7 @@ def question(request: str, conversation: str, documents: str, answered: str) -> 
     return Message("user", "\n\n".join(material)), Message("user", _INSTRUCTION)
 
 
-_TABLE = "\n".join(f"- {name}: {meaning}" for name, meaning in FIELDS.items())
+_TABLE = "\n".join(f"- {name}: {meaning}" for name, meaning in REQUEST_FIELDS.items())
 _INSTRUCTION = f"""\
 Read the request. Do not answer it. Reply with one JSON object and nothing else:
 

@@ -25,7 +25,7 @@ from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, MissingContextError, PathRefused, PersonaError
-from council.ids import distinct_slug
+from council.ids import STEWARD, distinct_slug
 from council.llm.base import is_extract
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
@@ -83,11 +83,11 @@ def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateC
 def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
     """In their order. Raises CommandInvalid for a name without a persona, PersonaError for one that cannot be read or
     is missing."""
-    named = command.config.agents
+    named, user = command.config.agents, command.user or STEWARD.id
     try:
         known = load_personas(personas, seeds)
         if named is None:
-            return [_deliberating(member) for member in require_roles(known, TRIAD)]
+            return [_deliberating(member, user) for member in require_roles(known, TRIAD)]
         called, members = by_name(known), []
         for name in named:
             if name.upper() not in called:
@@ -96,7 +96,7 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
                     fix=meant_agent(name, known) if known else "add a persona",
                     field="config.agents",
                 )
-            members.append(_deliberating(called[name.upper()]))
+            members.append(_deliberating(called[name.upper()], user))
     except PersonaError as error:
         if named is None:
             raise
@@ -127,11 +127,17 @@ def require_context(command: DeliberateCommand, members: Sequence[AgentManifest]
             raise MissingContextError(message, fix=fix, role=member.role, field="transcript")
 
 
-def _deliberating(member: AgentManifest) -> AgentManifest:
+def _deliberating(member: AgentManifest, user: str) -> AgentManifest:
     if member.scope == "user":
         raise PersonaError(
             f"{member.role} has the scope `user`: it works for one person only, and a council for the whole home.",
             fix="give its persona the scope `deliberation`, or leave it out of this council",
+        )
+    if not member.serves(user):
+        owner = plain_line(member.owner, 64)
+        raise PersonaError(
+            f"{member.role} is an agent of {owner} that is not verified, and this council is for {plain_line(user, 64)}.",
+            fix="write `trust: verified` in its persona once you trust it, or leave it out of this council",
         )
     if member.output_schema is not None:
         raise PersonaError(

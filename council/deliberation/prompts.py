@@ -58,8 +58,9 @@ cite as before, [E1: path:line], and quote exactly. Claim nothing that nobody sa
 
 
 def system_text(manifest: AgentManifest, how_to_ask: str) -> str:
-    """Persona, rules, and how to ask for each allowed tool, from the registry."""
-    parts = [manifest.instructions.strip(), _RULES.format(role=manifest.role), how_to_ask.strip()]
+    """Persona, rules with those of its own, and how to ask for each allowed tool, from the registry."""
+    own = "\n".join(["Keep these rules, too:", *(f"- {rule}" for rule in manifest.safety)]) if manifest.safety else ""
+    parts = [manifest.instructions.strip(), _RULES.format(role=manifest.role), own, how_to_ask.strip()]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.commands.file_formats import Document
-from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.conductor.conversation import LANE
 from council.desk.desk import Desk
@@ -92,7 +91,11 @@ def ask_and_wait(
     """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
     daemon's run. Raises CommandInvalid (not dropped, or set aside), WaitTimeout, or what `drain` raises."""
     data = json.dumps(command, ensure_ascii=False).encode()
-    _require_use(desk, validate(desk.commands, Document(dict(command), lambda loc: (None, None))))
+    asked = validate(desk.commands, Document(dict(command), lambda loc: (None, None)))
+    with desk.premises() as premises, refusing():  # a refusal needs no daemon, and no model's key
+        admission(desk.commands, premises, asked)
+        if (type_ := desk.commands[asked.type]).is_control:
+            type_.foresee(asked, premises)
     asking = Asking(desk, Errand(desk, f"{command['type']}.json", data, is_typed=True), command)
 
     def look() -> AskReply | None:
@@ -107,15 +110,6 @@ def ask_and_wait(
         yield lambda run: watch(_growing(desk, asking.run_id)) if asking.run_id else None
 
     return asking.errand.until(look, timeout_s, drain, growing)
-
-
-def _require_use(desk: Desk, command: CommandBase) -> None:
-    """A refusal needs no daemon, and no model's key. Raises CommandInvalid for a command that is not admitted, and for
-    an answer where nothing is asked."""
-    with desk.premises() as premises, refusing():
-        admission(desk.commands, premises, command)
-        if (type_ := desk.commands[command.type]).is_control:
-            type_.foresee(command, premises)
 
 
 def _growing(desk: Desk, run_id: str) -> str:

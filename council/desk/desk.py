@@ -160,7 +160,7 @@ class Desk:
         with ConfinedRoot(self.home.root) as root:
             yield Premises(
                 self.home, self.settings, self.store, root, redactor=self.keys.redactor,
-                ask_house=self.read_offline, require_model=require_model,
+                ask_house=self.ask_house, require_model=require_model,
             )  # fmt: skip
 
     def personas(self) -> dict[str, AgentManifest]:
@@ -182,18 +182,26 @@ class Desk:
         return tuple(name for name, effect in self.tools().items() if effect == "read")
 
     def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
-        """The result of `read` over this home's council with the offline model, which needs no key and is not asked."""
+        """The result of `read` over this home's council with the offline model, which needs no key and is not asked. The
+        database is only read."""
+        return self._with_app(read, self.store)
+
+    def ask_house(self, ask: Callable[[App], Awaitable[Result]]) -> Result:
+        """As `read_offline`, with the database to write to: for what is tried and taken back."""
+        return self._with_app(ask, None)
+
+    def _with_app(self, work: Callable[[App], Awaitable[Result]], look: Looking | None) -> Result:
         import asyncio
 
         from council.app import build_app
 
         settings = self.settings.model_copy(update={"model": "offline"})
-        app = build_app(self.home, settings, self.keys, systems=self.systems(), environ=self.environ)
+        app = build_app(self.home, settings, self.keys, systems=self.systems(), environ=self.environ, look=look)
 
-        async def work() -> Result:
+        async def done() -> Result:
             try:
-                return await read(app)
+                return await work(app)
             finally:
                 await app.aclose()
 
-        return asyncio.run(work())
+        return asyncio.run(done())

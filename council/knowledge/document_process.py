@@ -127,7 +127,7 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
 
 
 def mail_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
-    """Who wrote what to whom and when, then the text; attachments are named, and not read."""
+    """The head of a mail (from, to, date, subject), then its text. Attachments are named, and not read."""
     from email import message_from_bytes, policy
 
     mail = message_from_bytes(data, policy=policy.default)

@@ -106,6 +106,11 @@ class TurnInfo(msgspec.Struct, frozen=True):
     max_rounds: int = 0
     task: str = ""
 
+    @property
+    def closes(self) -> bool:
+        """True of the call that writes the decision."""
+        return self.purpose == "synthesis"
+
 
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
     """A chain over the hashes of the messages, so that a message that knows its own is not hashed again."""

@@ -66,7 +66,7 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _read_outside(node: ast.AST) -> Iterator[ast.AST]:
-    """What is read where a function or a comprehension is made, and not in it."""
+    """The nodes that are read where a function or a comprehension is made, and not in it."""
     if isinstance(node, _FUNCTIONS):
         yield from _parts(node.args)
         if not isinstance(node, ast.Lambda):

@@ -169,20 +169,17 @@ class _Cage:
             raise OSError("the zygote is gone")
         _lower(limits | _LIMITS_OF_A_CHILD)
         try:
-            self._filter()
+            if self._program is None:
+                raise OSError("this kind of machine has no table of system calls")
+            _prctl(self._libc, "system call filter", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._program))
+            with contextlib.suppress(PermissionError):
+                os.close(os.open("/", os.O_RDONLY))
+                raise OSError("the system call filter does not hold")
         except OSError:
             if self._least > 1:
                 raise
             return 1
         return 2
-
-    def _filter(self) -> None:
-        if self._program is None:
-            raise OSError("this kind of machine has no table of system calls")
-        _prctl(self._libc, "system call filter", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._program))
-        with contextlib.suppress(PermissionError):
-            os.close(os.open("/", os.O_RDONLY))
-            raise OSError("the system call filter does not hold")
 
 
 def _lower(limits: dict[str, int]) -> None:

@@ -39,7 +39,7 @@ from council.tools.tool import Arguments, Tool, ToolResult
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from council.systems import Core
+    from council.systems import BareCore
 
 MIN_USES, MIN_SUCCESS_PERCENT, MIN_SUITE_CONFIDENCE = 50, 90, 0.80  # the source's gates of a promotion
 EXAMINED_MS = 86_400_000  # its suite must have passed again within a day: the model behind it may change
@@ -383,7 +383,7 @@ _VERBS: tuple[tuple[str, str, type[Arguments], Callable[[Registrar, Specialist, 
 LIFECYCLE = PlanKind("specialists", tuple(name for name, *_ in _VERBS))
 
 
-def lifecycle_tools(core: Core) -> list[Tool]:
+def lifecycle_tools(core: BareCore) -> list[Tool]:
     """The write tools of the plan kind `specialists`."""
 
     def change(

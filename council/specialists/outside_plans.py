@@ -36,7 +36,7 @@ from council.vault.sealing import CredentialPlace
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from council.systems import Core
+    from council.systems import BareCore
 
 SEND_REQUEST = "sendRequest"
 OUTSIDE_REQUEST = PlanKind("outside_request", (SEND_REQUEST,))
@@ -78,7 +78,7 @@ class OutsideArguments(Arguments):
 class OutsideSender:
     """Fills, shows and sends the requests of specialists, and goes on with the use that drafted one."""
 
-    core: Core
+    core: BareCore
 
     def tool(self) -> Tool:
         description = "Sends a request of a specialist to a host outside, once."

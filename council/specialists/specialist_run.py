@@ -137,7 +137,7 @@ class SpecialistWork:
         """The agents that this person can reach now."""
         core, user = self._core, self._user
         personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
-        every = [*Directories([opened(bench) for opened in core.directories]).list(), *personas]
+        every = [*Directories([opened(core, bench) for opened in core.directories]).list(), *personas]
         needs = {one.role: one.spec.depends_on for one in visible_to(core.store, user)}
         return tuple(
             KnownAgent(
@@ -145,7 +145,7 @@ class SpecialistWork:
                 needs.get(one.id, ()),
             )
             for one in every
-            if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
+            if one.scope != "deliberation" and one.serves(user)
         )  # fmt: skip
 
     def conclude(self, finish: Finish) -> Outcome:

@@ -9,7 +9,7 @@ from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.deprecation import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.systems import Core, LateHandler, System
+from council.systems import BareCore, Core, LateHandler, System
 from council.tools.tool import Tool
 from council.turns.bench import Bench
 
@@ -23,7 +23,7 @@ def open_directory(core: Core, bench: Bench) -> SpecialistDirectory:
     return SpecialistDirectory(core, bench)
 
 
-def tools_of(core: Core) -> list[Tool]:
+def tools_of(core: BareCore) -> list[Tool]:
     return [*lifecycle_tools(core), OutsideSender(core).tool(), *creation_tools(core.clock)]
 
 

@@ -29,7 +29,7 @@ from council.sandbox.job import Harness, Job, Limits, NoCage
 from council.settings import Settings
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, schema_fault
-from council.systems import Core
+from council.systems import BareCore
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
 from council.turns.equipment import Speaker
@@ -119,7 +119,7 @@ def only_docker(spec: SpecialistSpec) -> tuple[str, ...]:
     return tuple(sorted({name for name in named if name.split(".")[0] not in known}))
 
 
-def cage_of(core: Core, asker: str) -> AbstractAsyncContextManager[Sandbox]:
+def cage_of(core: BareCore, asker: str) -> AbstractAsyncContextManager[Sandbox]:
     """The cage in which code runs for this person, whose refusals are audited. See `open_cage`."""
     return open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", asker))
 

@@ -51,7 +51,6 @@ _PROVIDERS = {"gemini": "gcp.gemini"}  # by our own name, where the conventions 
 
 _WORKFLOW = "council"
 _MAX_TEXT_CHARS = 32_000  # of each message; collectors refuse spans of megabytes
-_CLOSING = "synthesis"
 _root_run: ContextVar[str] = ContextVar("council_trace_run", default="")
 
 
@@ -233,7 +232,7 @@ class Tracing:
         if run is None:
             return None
         agent = run.agents.get((info.role, info.round))
-        if info.purpose != _CLOSING:
+        if not info.closes:
             return agent.span if agent is not None else run.span
         if run.closing is None:
             run.closing = _Agent(self._agent_span(run, run_id, info.role, info.round))
@@ -292,7 +291,7 @@ class _TracedModel(ModelAround):
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         tracing, info = self._tracing, asked.get("info") or TurnInfo()
         span = tracing.start_chat(self._run_id, self.name, info, asked)
-        then = partial(tracing.end_closing, self._run_id) if info.purpose == _CLOSING else None
+        then = partial(tracing.end_closing, self._run_id) if info.closes else None
         with _watched(span, then):
             reply = await self._inner.generate(messages, **asked)
             tracing.tell_reply(span, asked["system"], messages, reply)

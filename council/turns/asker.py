@@ -24,7 +24,7 @@ from council.logs import log_context
 from council.markup import without_thoughts
 from council.safety.untrusted import clean
 from council.turns.equipment import Equipment, Speaker
-from council.turns.result import CANCELLED, CallPurpose, Failure, ModelCall, TurnResult
+from council.turns.result import CANCELLED, CLOSING_CALLS, CallPurpose, Failure, ModelCall, TurnResult
 from council.turns.streaming import Blocks, Hearing
 
 
@@ -67,7 +67,7 @@ class Asker:
             refused = ModelCall(step, info.role, round_no, result, purpose)
             self.refused.append(await run.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
 
-        round_no = 0 if purpose in ("closing", "closing repair") else info.round
+        round_no = 0 if purpose in CLOSING_CALLS else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
             return await run.step(

@@ -16,6 +16,7 @@ from council.turns.result import TurnResult
 
 T = TypeVar("T", bound=BaseModel)
 _REQUESTS = re.compile(r"(?:\s*\[ORCHESTRATOR_REQUEST:[^\]\n]*\])*\s*", re.IGNORECASE)  # may stand behind a block
+_MARKS = ("{", "```", "~~~")  # one of which every block has
 Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn N, as a step
 
 
@@ -37,6 +38,8 @@ async def read_block(
 ) -> ClosingBlock[T]:
     """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for. Only
     a block that ends the turn is the speaker's own; one amid its prose is quoted."""
+    if not required and not any(mark in result.text for mark in _MARKS):
+        return ClosingBlock(None, result.text)
     complete = result.finish == "stop"
     parsed = parse_block(result.text, type, complete=complete, check=check)
     own = parsed.found and _REQUESTS.fullmatch(parsed.after) is not None

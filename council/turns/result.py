@@ -11,6 +11,7 @@ from council.errors import ModelError
 from council.llm.base import AbsentModel, Finish, Usage
 
 CallPurpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
+CLOSING_CALLS: tuple[CallPurpose, ...] = ("closing", "closing repair")  # of the decision, in no round
 
 NO_BUDGET = "budget"
 CANCELLED = "cancelled"

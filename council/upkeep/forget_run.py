@@ -31,14 +31,13 @@ from council.errors import JournalDamaged, RunNotFound
 from council.storage.files import rewrite
 from council.storage.store import Tx, look_into
 from council.systems import Core
-from council.turns.result import TurnResult
+from council.turns.result import CLOSING_CALLS, TurnResult
 from council.typed_json import decode_json
 from council.upkeep.copies import blocks_of
 from council.upkeep.forgotten_text import Span, pieces_of
 from council.upkeep.text_files import files_below, owner_of, rewritten
 from council.upkeep.text_removal import unended
 
-_SYNTHESIS = "synthesis"
 _ID_SECOND = len("20261120-120000")  # with which run ids begin
 
 
@@ -69,7 +68,7 @@ class WholeRun:
         receipt = self._core.receipts.read(self._run_id)
         journal, steps = self._recorded(self._run_id)
         for step in steps:  # as the agents were given it while their sessions held it; the archive may have it by now
-            if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
+            if step.part.kind in CLOSING_CALLS and journal is not None and receipt is not None:
                 reply = decode_json(step.answer, TurnResult)
                 record = read(reply)
                 answer = excerpt(record.answer if record else reply.text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from council.workspace.workspace_directory import WorkspaceDirectory
 
 
-def _directory(core: Core, bench: Bench) -> WorkspaceDirectory:
+def open_directory(core: Core, bench: Bench) -> WorkspaceDirectory:
     from council.workspace.workspace_directory import WorkspaceDirectory  # not at the top: most commands ask no agent
 
     return WorkspaceDirectory(core, bench)
@@ -51,6 +51,6 @@ WORKSPACE = System(
     tools=lambda core: tools(core.store, core.clock, core.settings.timezone),
     plan_kinds=KINDS,
     companions=lambda core: [Reminders(core.store, core.clock, core.settings.scan_interval_s)],
-    directory=_directory,
+    directory=open_directory,
     tables="council.workspace.tables",
 )

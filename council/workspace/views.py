@@ -253,8 +253,8 @@ def _projects(visit: Visit, action: str) -> Iterable[Row[Any]]:
 
 
 def _events(visit: Visit) -> Iterable[Row[Any]]:
-    """What is ahead first, the next one at the top; then what is past, the latest first. An event says no end, so for a day it
-    counts as ahead."""
+    """Events ahead come first, the next one at the top, then those that are past, the latest first. An event says no end,
+    so for a day it counts as ahead."""
     rows = visit.connection.execute(select(events).order_by(events.c.starts_ms, events.c.event_id)).all()
     past = [row for row in rows if row.starts_ms < visit.now_ms - _DAY_MS]
     return [*rows[len(past) :], *reversed(past)]

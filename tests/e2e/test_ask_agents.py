@@ -323,4 +323,7 @@ def test_a_run_goes_on_with_a_recorded_agent_that_no_file_may_spell_so_any_more(
         str(row[0]) for row in rows_of(home, "SELECT out FROM steps WHERE name LIKE '%/manifest'")
     )
     persona.write_text(persona.read_text().replace("transcript", "transcipt"))
-    assert "transcipt forbids nothing" in run_cli("agents", "list", cwd=home, env=env).stderr
+    assert (
+        "`context.forbidden` names transcipt, which no agent is given"
+        in run_cli("agents", "list", cwd=home, env=env).stderr
+    )

@@ -625,6 +625,28 @@ def test_what_others_read_reaches_no_agent_that_is_not_given_that_part(
     assert "this agent is given no documents" in told["AUDITOR"]
 
 
+def test_an_unverified_agent_sits_in_a_council_for_its_owner_alone_and_is_told_its_own_rules(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = home / "personas" / "strategist.md"
+    own = "trust: unverified\nowner: bob\nsafety: [Name no supplier.]"
+    persona.write_text(persona.read_text().replace("trust: builtin", own))
+    for name in ("bob", "eve"):
+        assert run_cli("users", "add", name, cwd=home, env=env).returncode == 0
+        drop_command(home, command(user=name, output_artifact_path=f"artifacts/{name}.md"), f"{name}.json")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert (
+        "STRATEGIST is an agent of bob that is not verified, and this council is for eve"
+        in (home / "artifacts" / "eve.md").read_text()
+    )
+    told = {role_of(request): json.dumps(request.body) for request in fake.requests}
+    assert {role: "Name no supplier." in text for role, text in told.items()} == {
+        "COORDINATOR": False,
+        "STRATEGIST": True,
+        "AUDITOR": False,
+    }
+
+
 def test_a_required_field_that_is_missing_fails_the_run_before_any_call(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

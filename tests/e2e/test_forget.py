@@ -335,6 +335,22 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     assert "it was forgotten" in gone.stderr
 
 
+def test_a_run_whose_closing_call_was_refused_goes_like_any_other(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def reply(request: RecordedRequest) -> FakeReply:
+        closes = "The rounds are over" in request.texts[-1]
+        return error(401, "UNAUTHENTICATED") if closes else text("We choose heliotrope.")
+
+    fake.reply = reply
+    drop_command(home, command("Is heliotrope right?"))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert files_with(home, "heliotrope") != []
+    done = run_cli("forget", "--run", "last", "--yes", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    assert {Path(name).parent.name for name in files_with(home, "heliotrope")} == {"failed"}  # the person's own file
+
+
 def test_the_name_that_was_made_of_the_words_goes_along(scripted: Path) -> None:
     assert run_cli("submit", "--wait", "--task", "Does birch road eleven matter?", cwd=scripted).returncode == 0
     assert files_with(scripted, "birch-road-eleven") != []

@@ -45,9 +45,13 @@ def test_a_replay_is_the_artifact_byte_for_byte_and_makes_no_call(
     calls = len(fake.requests)
     for path in (home / "notes.md", home / "personas" / "auditor.md"):
         path.unlink()
+    (home / ".council" / "council.db.lock").unlink()  # who writes makes it
+    kept = {path.name: path.read_bytes() for path in (home / ".council").iterdir() if path.is_file()}
     done = run_cli("replay", "last", cwd=home)
     assert done.stdout == artifact.read_text()
     assert run_cli("replay", str(receipt["run_id"]), "--check", cwd=home).returncode == 0
+    assert run_cli("explain", "last", cwd=home).returncode == 0
+    assert {path.name: path.read_bytes() for path in (home / ".council").iterdir() if path.is_file()} == kept
     told = json.loads(run_cli("replay", "--json", cwd=home).stdout)
     assert (told["run_id"], told["same"], told["page"]) == (receipt["run_id"], True, done.stdout)
     assert len(fake.requests) == calls

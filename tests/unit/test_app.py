@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
 from council.app.knowledge_tools import build_cortex, build_library, build_texts, build_tools
 from council.desk.all_systems import house
 from council.engine.control_commands import CONTROLS
+from council.engine.runs import Handler
 from council.knowledge.cortex.hybrid_search import Search
 from council.plans.commands import PLAN_TYPES
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.systems import LateHandler
+from council.systems import BareCore, Core, LateHandler
 from council.tools.registry import parsed
 from council.tools.tokens import parse
+from council.tools.tool import Tool
 from tests.harness import make_home, opened
-from tests.sample_system import SAMPLE
+from tests.sample_system import SAMPLE, count_notes
 
 
 async def test_every_command_has_a_name_of_its_own_keys_that_it_names_and_a_worker(tmp_path: Path) -> None:
@@ -54,6 +59,27 @@ async def test_every_kind_of_plan_and_every_tool_has_a_name_of_its_own_and_a_too
             [request] = parse(spelling)
             assert (request.action, request.honoured) == (tool.name, True)
             assert isinstance(parsed(tool, request.argument), tool.arguments), spelling
+    await app.aclose()
+
+
+async def test_whoever_is_given_a_core_can_keep_it_for_its_tools_are_those_of_all_systems(tmp_path: Path) -> None:
+    given: dict[str, Any] = {}
+
+    def tools(core: BareCore) -> list[Tool]:
+        given["tools"] = core
+        return [count_notes(core.store)]
+
+    def handlers(core: Core) -> Mapping[str, Handler]:
+        given["handlers"] = core
+        return SAMPLE.handlers(core)
+
+    sample = replace(SAMPLE, tools=tools, handlers=handlers)
+    app = build_app(
+        Home(make_home(tmp_path / "home")), Settings(model="offline"), ProviderKeys(), systems=(*house(), sample)
+    )
+    assert not hasattr(given["tools"], "tools")
+    assert given["handlers"].tools is given["handlers"].plans.tools is app.tools
+    assert "COUNT_NOTES" in app.tools.names
     await app.aclose()
 
 

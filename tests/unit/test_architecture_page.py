@@ -56,6 +56,23 @@ def test_the_functions_of_both_drawings_are_called_in_their_order() -> None:
         assert [call for call in drawn if call not in rest] == []
 
 
+def test_a_plain_turn_runs_through_no_more_files_than_the_page_says() -> None:
+    [bar] = re.findall(r"through at most (\d+) files", PAGE)
+    assert measured("turn_files").endswith(f" files; the bar is {bar}\n")
+
+
+def test_few_functions_are_private_helpers_with_one_caller() -> None:
+    assert measured("single_use").endswith("(bar 10%)\n")
+
+
+def measured(benchmark: str) -> str:
+    """The output of a benchmark, which fails above its bar."""
+    command = [sys.executable, "-m", f"benchmarks.{benchmark}"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_a_file_name_and_a_public_class_name_stand_in_one_room() -> None:
     """Files that every system has alike are apart."""
     rooms: defaultdict[str, set[str]] = defaultdict(set)

@@ -1,4 +1,5 @@
-"""README.md and docs/: every link leads to a file and a heading that exist, and the README's command is one."""
+"""README.md and docs/: every link leads to a file and a heading that exist, and the README's command is one.
+Docstrings begin with their subject."""
 
 from __future__ import annotations
 
@@ -53,3 +54,9 @@ def test_the_command_of_the_readme_is_one() -> None:
     example = README.read_text(encoding="utf-8").partition("```json\n")[2].partition("```")[0]
     command = dump(parse_command(commands_of(house()), "storage.json", example.encode()))
     assert command["task_description"] == "Which storage engine should the archive use?"
+
+
+def test_no_docstring_begins_with_a_question() -> None:
+    asks = re.compile(r'"""(?:What|Who|Whose|Which|How|Where|When|Whether|Why)\b[^\n]*')
+    sources = sorted((REPOSITORY / "council").rglob("*.py"))
+    assert [found for source in sources for found in asks.findall(source.read_text(encoding="utf-8"))] == []

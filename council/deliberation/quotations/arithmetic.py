@@ -137,7 +137,7 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
 
 
 def _in_a_period(said: Figure, one: Figure) -> list[float]:
-    """What is paid in one period, for another one. Where only one of them is said, the other is a year, or also a month."""
+    """The amount of one period, for another one. Where only one of them is said, the other is a year, or also a month."""
     if not (one.unit == said.unit or (not one.unit and one.value >= _SMALL)) or not (said.per or one.per):
         return []
     months = said.per or Fraction(12)
@@ -249,7 +249,7 @@ def _decimals(text: str) -> int:
 
 
 def _slack(said: Figure, value: float) -> float:
-    """What the rounding of a figure leaves open, nothing for a small whole number. It is also the largest addend that counts
+    """The room that the rounding of a figure leaves, none for a small whole number. It is also the largest addend that counts
     for nothing: with it another figure would merely be said again."""
     half = 0.5 * 0.1 ** _decimals(said.text)  # of the last digit as it is written
     in_its_unit = min(1.0, said.value / (said.bare_value or 1.0))  # half of a second is less than half of a minute

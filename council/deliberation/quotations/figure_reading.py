@@ -339,7 +339,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
 
 
 def _hedge(text: str, start: int) -> Hedge:
-    """What the words before a figure leave open."""
+    """The side to which the words before a figure leave it open: around it, above or below."""
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
     if hedge is None or hedge["about"]:
         return "" if hedge is None else "about"

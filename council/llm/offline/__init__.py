@@ -34,4 +34,4 @@ class OfflineModel:
 
 def offline_reply(messages: Sequence[Message], info: TurnInfo) -> str:
     case = build_case(messages, info)
-    return extract_text(case) if info.purpose == "synthesis" else turn_text(case)
+    return extract_text(case) if info.closes else turn_text(case)

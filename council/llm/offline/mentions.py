@@ -74,8 +74,8 @@ class Mention:
 
     @cached_property
     def members(self) -> tuple[frozenset[str], ...]:
-        """Which one of several the clause means, by year, by time, by number and by name: 2024, September, room 14, net, the
-        north side. A time may stand elsewhere in the sentence."""
+        """The one of several that the clause means, by year, by time, by number and by name: 2024, September, room 14, net,
+        the north side. A time may stand elsewhere in the sentence."""
         things = pattern("patterns", "things", end=r"\.?\s?#?(?:\d{1,4}|[A-Z])\b").finditer(self.clause)
         numbered = {match.group().lower() for match in (*things, *_CODE.finditer(self.clause))}
         names = frozenset(name for name in lexicon()["members"] if pattern("members", name).search(self.clause))

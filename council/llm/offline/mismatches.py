@@ -104,7 +104,7 @@ class Comparison:
         return found
 
     def features(self) -> dict[tuple[int, int], Features]:
-        """What is measured of each pair of different figures. The weights are fitted to these."""
+        """The measures of each pair of different figures. The weights are fitted to these."""
         common: dict[tuple[int, int], float] = {}
         twins: dict[tuple[int, str], float] = defaultdict(float)  # the words of one that repeats it in another document
         for i, j in self._candidates():
@@ -232,7 +232,7 @@ def _overlap(left: Mapping[str, float], right: Mapping[str, float]) -> float:
 
 
 def _closeness(a: Mention, b: Mention) -> Features:
-    """How far two figures lie apart, by kind, and whether one could be a misprint of the other."""
+    """The distance of two figures, by kind, and whether one could be a misprint of the other."""
     if isinstance(a.value, tuple) and isinstance(b.value, tuple):
         days = abs(30 * (a.value[1] - b.value[1]) + (a.value[2] - b.value[2] if a.value[2] and b.value[2] else 0))
         other_year = 0 not in (a.value[0], b.value[0]) and a.value[0] != b.value[0] and days > 0

@@ -70,6 +70,7 @@ def test_a_required_field_that_cannot_be_given_is_a_named_error(front: str, why:
         context_for(manifest(front), AVAILABLE)
 
     assert raised.value.data["role"] == "HACKER"
+    assert "here it is given: " in raised.value.fix
 
 
 async def _run(arguments: Arguments, /, *, context: ToolContext) -> ToolResult:
@@ -123,7 +124,12 @@ def test_the_conductors_spelling_is_read() -> None:
         ("context_outputs: {produces: [a], retention: 3d}", "may only have `produces` and `scope`"),
         ("scope: task\ncontext_outputs: {scope: task}", "`scope` and `context_outputs.scope` are both given"),
         ("context: {required: [memory], forbidden: [memory]}", "memory is both required and forbidden"),
-        ("context: {forbidden: [memroy]}", "memroy forbids nothing; `memory` is the field that there is"),
+        ("context: {forbidden: [memroy]}", r"`context\.forbidden` names memroy, which no agent is given"),
+        (
+            "scope: task\ncontext: {forbidden: [evidence]}",
+            r"`context\.forbidden` names evidence, which no agent is given",
+        ),
+        ("context_requirements: {optional: [evidence]}", r"`context_requirements\.optional` names evidence"),
         ("context: [memory]", "the key `context` must have the keys `required`, `optional` and `forbidden`"),
         ("scope: finance", "the key `scope` must be 'deliberation', 'task' or 'user'"),
         ("scope: global", "the key `scope` must be 'deliberation', 'task' or 'user'"),
@@ -144,6 +150,19 @@ def test_the_conductors_spelling_is_read() -> None:
 def test_what_is_not_enforced_is_refused(front: str, why: str) -> None:
     with pytest.raises(PersonaError, match=why):
         manifest(front)
+
+
+@pytest.mark.parametrize(
+    ("field", "fix"), [("memroy", "did you mean memory?"), ("evidence", "the fields are: task, memory, documents, ")]
+)
+def test_a_field_that_no_agent_is_given_is_refused_with_those_that_there_are(field: str, fix: str) -> None:
+    with pytest.raises(PersonaError) as refused:
+        manifest(f"context: {{forbidden: [{field}]}}")
+    assert refused.value.fix.startswith(fix)
+
+
+def test_an_agent_of_the_conductor_may_name_the_outputs_of_others() -> None:
+    assert manifest("scope: task\ncontext: {optional: [report]}").context.optional == ("report",)
 
 
 def test_an_agent_is_called_by_role_id_and_alias_and_an_alias_calls_one_agent(tmp_path: Path) -> None:
