@@ -286,7 +286,8 @@ class AuditLog:
     def holding(self, is_in: Callable[[str], bool], runs: Collection[str]) -> list[int]:
         """The numbers of the records whose words hold something, or that are of those runs. Raises StorageFailed."""
         with self.store.reading() as tx:
-            return [record.seq for record in _all(tx) if _concerns(record, is_in, runs)]
+            told = (record for record in _all(tx) if record.detail is not None and record.action != FORGOT)
+            return [record.seq for record in told if record.run_id in runs or is_in(record.detail or "")]
 
     def forget(self, is_in: Callable[[str], bool], by_run: str, runs: Collection[str]) -> int:
         """Takes the words out of those records, for good: they stay in the chain, which says that they were forgotten. How
@@ -344,9 +345,3 @@ def _all(tx: Tx, last: int = _BEFORE_ALL) -> Iterator[Record]:
 def _record(row: Sequence[Any]) -> Record:
     seq, at, kind, action, actor, run_id, step, *rest = row
     return Record(seq, at, kind, action, actor, run_id or "", step or "", *rest)
-
-
-def _concerns(record: Record, is_in: Callable[[str], bool], runs: Collection[str]) -> bool:
-    if record.detail is None or record.action == FORGOT:
-        return False
-    return record.run_id in runs or is_in(record.detail)
