@@ -23,6 +23,7 @@ from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.lines_and_pages import spelled
 from council.safety.untrusted import clean
+from council.upkeep.system import beyond_forget
 from council.web.forms import texts_of
 from council.web.pagination import Slice, slice_from, slice_of
 from council.web.sign_in import Person
@@ -54,7 +55,7 @@ def agents_page(desk: Desk, who: Person, filters: Filters) -> AgentsPage:
 @dataclass(frozen=True)
 class AgentPage:
     """One agent: its manifest with the instructions, and what it remembers in a lane. `digest` is what prompts contain of it.
-    `tasks` are the newest first, as are the lanes of `conversations`."""
+    `tasks` are the newest first, as are the lanes of `conversations`. `beyond` says what no `forget` reaches."""
 
     manifest: Mapping[str, Any]
     lane: str
@@ -63,6 +64,7 @@ class AgentPage:
     damage: str
     digest: str
     tasks: Slice[Mapping[str, Any]]
+    beyond: str
 
 
 def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
@@ -81,6 +83,7 @@ def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
         tasks=slice_of(
             [{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)], filters, "tasks", 10
         ),
+        beyond=beyond_forget(is_server=desk.settings.database_url is not None),
     )
 
 

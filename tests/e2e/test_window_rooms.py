@@ -399,7 +399,9 @@ def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) 
             assert anna.get(path).status_code == 403, path
             assert anna.get(f"{path}.json").status_code == 403, path
         assert anna.post("/house/agents/STRATEGIST", data={"run": run_id}).status_code == 403
-        assert run_id in cleo.get("/house/agents/STRATEGIST").text
+        page = cleo.get("/house/agents/STRATEGIST").text
+        assert run_id in page
+        assert page.count("It does not reach files of `council backup`") == 2
 
         assert cleo.post("/house/agents/STRATEGIST", data={}).status_code == 400
         assert (
