@@ -230,7 +230,7 @@ def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
 
 
 def meant_agent(name: str, personas: Mapping[str, AgentManifest]) -> str:
-    """What to do about the name of an agent that is not there."""
+    """A fix for the name of an agent that is not there."""
     called = by_name(personas)
     near = nearest(name, called)
     return f"did you mean {called[near].role}?" if near else "see `council agents list`"

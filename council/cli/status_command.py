@@ -9,7 +9,7 @@ import typer
 
 from council.cli.context import AsJson, state, tell
 from council.desk.overview import FIRST_QUESTION, overview
-from council.engine.runs import awaited
+from council.engine.records import waited_for
 from council.ids import STEWARD
 from council.safety.untrusted import plain_line
 
@@ -21,7 +21,7 @@ def progress_line(run: dict[str, Any]) -> str:
     """A run that has not ended, as `overview` tells it: `running, round 1 of 3, AUDITOR`."""
     progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
     speaker = f", {run['role']}" if run.get("role") else ""
-    waits = awaited(run["waiting_for"]) if run.get("waiting_for") else ""
+    waits = waited_for(run["waiting_for"]) if run.get("waiting_for") else ""
     if run["status"] == "queued" and run.get("begun"):
         return "begun, waits for a daemon"
     return f"{run['status']}{waits}{progress}{speaker}"

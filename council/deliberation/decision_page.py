@@ -242,7 +242,7 @@ def _turns(answered: int, asked: int) -> str:
 
 
 def absences(transcript: Transcript, error: ErrorRef | None = None) -> Iterator[str]:
-    """What `error` says, which ended the run, is not said again."""
+    """Says nothing again that `error` says, which ended the run."""
     by_failure: dict[str, dict[str, list[str]]] = {}
     for turn in transcript.turns():
         failure = turn.result.failure
@@ -282,7 +282,7 @@ def _rounds(numbers: Sequence[str]) -> str:
 
 
 def failed_closings(failed: Iterable[tuple[str, Failure]], error: ErrorRef | None = None) -> Iterator[str]:
-    """What `error` says, which ended the run, is not said again."""
+    """Says nothing again that `error` says, which ended the run."""
     by_failure: dict[str, list[str]] = {}
     for role, failure in failed:
         by_failure.setdefault(_said(failure, error), []).append(role)

@@ -64,7 +64,7 @@ def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
     for problem in problems_of(error):
         lines += [
             f"- **{_line(str(problem).rstrip('.'))}**",
-            f"  Fix: {_line(problem.fix.rstrip('.'))}." if problem.fix else "",
+            f"  Fix: {_line(problem.fix.rstrip('.'))}{'' if problem.fix.endswith('?') else '.'}" if problem.fix else "",
         ]
     return "\n".join([*lines, "", mend, ""])
 

@@ -16,6 +16,7 @@ from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Principal, new_run_id, timestamp
+from council.redaction import Redactor
 from council.storage.reader import Looking
 from council.users.people import user_of
 
@@ -48,11 +49,8 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
     Reads the database; needs no model and no key. Raises CommandInvalid or IdConflict, and StorageFailed.
     """
     type_, store = types[command.type], premises.store
-    keys, values = {"id"} if type_.is_control else type_.keys_of_names, dump(command)
-    for key in sorted(keys & values.keys()):
-        if premises.redactor.in_texts(values[key]) != values[key]:
-            raise CommandInvalid(f"`{key}` has a secret in it.", fix="choose a name without it", field=key)
     if command.id is not None:
+        _require_no_secret("id", command.id, premises.redactor)
         unfinished = Ledger(store).unfinished()
         answered = Receipts(store).answering(command.id, command.user, canonical_hash(command), unfinished.__contains__)
         if answered is not None:
@@ -63,7 +61,17 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
         message = f"{principal.id} has no run {command.run!r}."
         fix = "let the person do it whose run it is, or the steward"
         raise CommandInvalid(message, fix=fix, field="user", refused=True)
-    return Grant(principal, type_.admit(command, premises))
+    terms = type_.admit(command, premises)
+    if not type_.is_control:  # no record is made of one
+        recorded = dump(command) if terms.recorded is None else terms.recorded
+        for key in sorted(type_.keys_of_names & recorded.keys()):
+            _require_no_secret(key, recorded[key], premises.redactor)
+    return Grant(principal, terms)
+
+
+def _require_no_secret(key: str, name: Any, redactor: Redactor) -> None:
+    if redactor.in_texts(name) != name:
+        raise CommandInvalid(f"`{key}` has a secret in it.", fix="choose a name without it", field=key)
 
 
 def answered(command: CommandBase, file: FileIdentity, status: RunStatus, now: datetime, **told: Any) -> Receipt:

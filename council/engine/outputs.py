@@ -34,7 +34,7 @@ from council.typed_json import decode_json
 log = logging.getLogger(__name__)
 
 _MAX_KEPT_BYTES = 64 << 20
-_SEAL = b"\n<!-- This page grows until the run ends. Change it, and Council leaves it to you. "
+_SEAL = b"\n<!-- Council writes here until the run ends. Change the page, and it is left to you. "
 _ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
 GROWS = "this page grows."  # ends the only sentence of a growing page below its heading
 SUPERSEDED = "superseded"  # the status of a growing page that a person wrote into, once its run has another page

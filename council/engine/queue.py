@@ -16,8 +16,8 @@ from council.commands.models import PLANS_LANE
 from council.engine.journal import FINISH, Handback
 from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
-from council.engine.records import Waiting
-from council.engine.runs import ANSWER, Finish, Run, RunPause, awaited
+from council.engine.records import Waiting, waited_for
+from council.engine.runs import ANSWER, Finish, Run, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
 from council.ids import Clock, timestamp
@@ -172,7 +172,7 @@ class RunQueue:
             if seconds > most_s - waited_s:
                 error = ErrorRef(
                     MAX_WAIT,
-                    f"waited {waited_s:.0f} s{awaited(parked.reason)}, and {seconds:.0f} s more would be longer than {bound} "
+                    f"waited {waited_s:.0f} s{waited_for(parked.reason)}, and {seconds:.0f} s more would be longer than {bound} "
                     f"({most_s:.0f} s) allows; {parked.message}",
                     f"`council resume {run.id}` asks again{mend}",
                 )

@@ -20,6 +20,25 @@ RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "fa
 
 DECIDED: frozenset[RunStatus] = frozenset({"succeeded", "degraded"})  # the ends with a decision
 
+# What a run does while it is parked, by the reason; the empty one stands for any other.
+WAITS = {
+    "answer": "waits for a person's answer",
+    "provider": "waits for the provider",
+    "network": "waits for the network",
+    "storage": "waits for the disk",
+    "budget": "waits for the budget of another day",
+    "keys": "waits for the key of this home",
+    "credential": "waits for a credential",
+    "index": "waits for the search index",
+    "restart": "waits for the next start of the council",
+    "": "waits",
+}
+
+
+def waited_for(reason: str) -> str:
+    """` for the network`: what follows "waits", "waiting" or "waited"."""
+    return WAITS.get(reason, WAITS[""]).removeprefix("waits")
+
 
 class FileIdentity(msgspec.Struct, frozen=True):
     """A command file as it was admitted: the same three values mean the same drop."""

@@ -33,25 +33,6 @@ _MOST_ENDINGS = 64  # at once: more than there are slots
 # What a run waits for whose provider asked for a pause, or cannot be reached.
 PROVIDER, NETWORK = "provider", "network"
 ANSWER = "answer"  # a person's
-# What a run does while it is parked, by the reason; the empty one stands for any other.
-WAITS = {
-    "answer": "waits for a person's answer",
-    "provider": "waits for the provider",
-    "network": "waits for the network",
-    "storage": "waits for the disk",
-    "budget": "waits for the budget of another day",
-    "keys": "waits for the key of this home",
-    "credential": "waits for a credential",
-    "index": "waits for the search index",
-    "restart": "waits for the next start of the council",
-    "": "waits",
-}
-
-
-def awaited(reason: str) -> str:
-    """` for the network`: what follows "waits", "waiting" or "waited"."""
-    return WAITS.get(reason, WAITS[""]).removeprefix("waits")
-
 
 BEGUN_ENDING = "/begun"
 

@@ -18,8 +18,8 @@ from council.budgets.spend import spent_by
 from council.engine.journal import FINISH, Journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt
-from council.engine.records import RunHeader, RunStatus
-from council.engine.runs import WAITS, Finish, Handler
+from council.engine.records import WAITS, RunHeader, RunStatus
+from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.ids import timestamp_of
 from council.llm.base import Source

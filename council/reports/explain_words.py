@@ -14,7 +14,7 @@ from typing import Literal
 from council.artifacts.render import without_brackets
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
-from council.engine.runs import WAITS
+from council.engine.records import WAITS
 from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
 from council.reports.timeline import StepEntry

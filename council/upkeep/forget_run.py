@@ -176,7 +176,7 @@ class WholeRun:
         return any(done)
 
     def _remove_beside(self) -> bool:
-        """What no other run writes: archived turns, what the audit and other rows say of it."""
+        """Removes what no other run writes: archived turns, what the audit and other rows say of it."""
         from council.upkeep.table_words import change_words  # not at the top, as in `look`
 
         done = []

@@ -20,7 +20,7 @@ FORGOTTEN_MARK = "[forgotten {}]"  # what stands in the place of a forgotten tex
 
 
 def beyond_forget(*, is_server: bool) -> str:
-    """What no `forget` reaches, as a sentence. `is_server`: the database is a PostgreSQL."""
+    """Says in a sentence where no `forget` reaches. `is_server`: the database is a PostgreSQL."""
     server = ", nor the log and the backups of the PostgreSQL server" if is_server else ""
     return f"It does not reach files of `council backup` or other copies{server}."
 

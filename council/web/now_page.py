@@ -12,7 +12,7 @@ from council.desk.overview import HomeState, overview, spent_today
 from council.desk.plan_lookup import now_ms
 from council.desk.run_lookup import find_all
 from council.engine.open_questions import open_questions
-from council.engine.runs import WAITS
+from council.engine.records import WAITS
 from council.events import SpeechPiece
 from council.plans.register import waiting_plans
 from council.turns.costs import told_cost

@@ -742,8 +742,8 @@ def test_other_agents_take_part_by_name(home: Path, fake: FakeGemini, env: dict[
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"agents": ["AUDITOR", "STRATEGYST"]}, "Fix: did you mean STRATEGIST? known: "),
-        ({"agents": ["AUDITOR", "NOBODY"]}, "Fix: known: "),
+        ({"agents": ["AUDITOR", "STRATEGYST"]}, "Fix: did you mean STRATEGIST?\n"),
+        ({"agents": ["AUDITOR", "NOBODY"]}, "Fix: see `council agents list`."),
         ({"agents": ["AUDITOR", "auditor"]}, "names AUDITOR twice"),
         ({"agents": ["AUDITOR"], "protocol": "review"}, "at least two members"),
         ({"protocol": "review", "early_stop": True}, "needs all its rounds"),
