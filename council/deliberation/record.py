@@ -1,12 +1,12 @@
 """The decision record: the closing call is asked for it as one JSON object, and its reply is read here. Honest prose is
-an answer. A damaged object, and a reply that asks for more, is repaired in at most two more turns."""
+an answer. A damaged object is repaired in at most two more turns, and a reply that asks for more is asked once to decide."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,7 +15,7 @@ from council.citations import places_in
 from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
-from council.llm.structured import Check, Reading, Repair, ReplyProblem, parse
+from council.llm.structured import Check, Repair, ReplyProblem, parse, repair_messages
 from council.markup import unfenced, without_thoughts
 from council.tools.tokens import parse as requests_in
 from council.turns.closing_block import Ask, mend
@@ -118,30 +118,27 @@ async def settle(
     reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask
 ) -> ClosingRecord:
     """`messages`: what the reply answers; `check`: what a type cannot say (`problems`); `ask(N, messages)` makes repair
-    call N."""
+    call N. A reply that asks for more is asked once to decide; what then comes is read like any other."""
     body = without_thoughts(reply.text)
     thought: Repair = "think" if body != reply.text.strip() else "none"
     if not body:
         return ClosingRecord(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
-    if is_attempt(reply.text):
-        first = parse(reply.text, DecisionRecord, complete=reply.finish == "stop", check=check)
-    elif asks_for_more(body):
-        first = Reading(None, thought, (_ASKS_FOR_MORE,))
-    else:
+    if asks_for_more(reply):
+        decided = await ask(1, repair_messages(messages, reply.text, (_ASKS_FOR_MORE,), DecisionRecord))
+        if decided.failure is not None or asks_for_more(decided):
+            return ClosingRecord(None, thought, _ASKS_FOR_MORE.message, (decided,), body)
+        later = await settle(decided, messages, check, lambda number, request: ask(number + 1, request))
+        return replace(later, repair="turn_2" if later.repairs else "turn_1", repairs=(decided, *later.repairs))
+    if not is_attempt(reply.text):
         return ClosingRecord(None, thought, text=body)
+    first = parse(reply.text, DecisionRecord, complete=reply.finish == "stop", check=check)
     settled, repairs = await mend(first, reply, messages, DecisionRecord, ask, check)
     said = [reply, *(repair for repair in repairs if repair.failure is None)]
     # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
     sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
     if sound is not None:
         return ClosingRecord(sound, settled.repair, repairs=repairs)
-    last = said[-1].text
-    faults = settled.problems
-    if not is_attempt(last):
-        if not asks_for_more(last):
-            return ClosingRecord(None, settled.repair, repairs=repairs, text=without_thoughts(last))
-        faults = (_ASKS_FOR_MORE,)
-    fault = "; ".join(problem.told.rstrip(".") for problem in faults)
+    fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems)
     text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
     return ClosingRecord(None, settled.repair, fault, repairs, text, failure)
@@ -152,9 +149,11 @@ _ASKS_FOR_MORE = ReplyProblem(
 )
 
 
-def asks_for_more(text: str) -> bool:
+def asks_for_more(reply: TurnResult) -> bool:
     """True for a closing reply with a request of its own: it waits for an answer, and is no decision yet."""
-    return any(request.honoured for request in requests_in(text))
+    if is_attempt(reply.text):
+        return False
+    return any(request.honoured for request in requests_in(without_thoughts(reply.text)))
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:

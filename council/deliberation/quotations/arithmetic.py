@@ -100,15 +100,14 @@ def follows(said: Figure, given: Operands) -> bool:
     )
 
 
-def is_multiple(said: Figure, factor: Figure, sources: Sequence[Figure]) -> bool:
-    """True for an amount of money that the sources name for one thing or one period, taken `factor` times. The cell of a
-    table may leave its unit to the header."""
+def is_multiple(said: Figure, factor: Figure, named: Iterable[Figure], sources: Sequence[Figure]) -> bool:
+    """True for a price, taken `factor` times: one that the sentence names, or one that the sources name for a period, of
+    which `factor` is so many."""
     whole = factor.kind == "number" and all(value.denominator == 1 and value > 1 for value in factor.bare)
     if said.kind != "number" or said.unit not in CURRENCIES or not whole or factor.unit not in ("", *_LENGTHS):
         return False
-    numbers = (each for each in sources[:_MAX_PRICES] if each.kind == "number" and each.text not in _YEARS)
-    prices = (each for each in numbers if each.unit == said.unit or (not each.unit and each.value >= _SMALL))
-    return any(_is(said, _products(said, factor, price)) for price in prices)
+    prices = [*named, *(each for each in sources[:_MAX_PRICES] if each.per and factor.unit)]
+    return any(_is(said, _products(said, factor, price)) for price in prices if price.unit == said.unit)
 
 
 def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> bool:

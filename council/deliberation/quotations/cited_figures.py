@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import accumulate, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
@@ -76,7 +76,9 @@ class CitedLines:
         held: list[list[tuple[int, Figure]]] = [[] for _ in lines]
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
-            held[row].append((self.cells.cell(self.numbers[row], figure.start - starts[row]), figure))
+            number, at = self.numbers[row], figure.start - starts[row]
+            if not self.cells.is_row_number(number, at):
+                held[row].append((self.cells.cell(number, at), figure))
         places = self.passage.places
         tops = map(self.cells.top, self.numbers)
         return tuple(
@@ -236,8 +238,9 @@ class CitedFigures:
                     held[figure.start] = figure, support
             left = [(figure, places) for figure, places in left if figure.start not in held]
         # `640 EUR a year, so 1,280 EUR for two years`: the writer chose the time.
-        for (figure, _), (factor, _) in product(owned[:_MAX_BESIDE], left[:_MAX_BESIDE]):
-            if is_multiple(figure, factor, sources.figures):
+        named = [figure for figure, support in held.values() if support == "said" and figure.kind == "number"]
+        for (figure, _), (factor, _) in permutations(left[:_MAX_BESIDE], 2):
+            if is_multiple(figure, factor, named, sources.figures):
                 held |= {each.start: (each, "follows") for each in (figure, factor)}
         left = [(figure, places) for figure, places in left if figure.start not in held]
         missing: list[tuple[Figure, Standing]] = []

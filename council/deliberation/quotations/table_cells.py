@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
+_NUMBERS_ROWS = re.compile(r"\W*(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition)?|item|id|row|line|zeile)\W*", re.IGNORECASE)
 
 
 class Cells:
@@ -47,3 +48,11 @@ class Cells:
     def cell(self, number: int, at: int) -> int:
         """The number of the cell in which a character of a line stands."""
         return bisect_right(self._marks[number], at)
+
+    def is_row_number(self, number: int, at: int) -> bool:
+        """True for a character in the column that numbers the rows of a table, by its header."""
+        top, cell = self._tops[number], self.cell(number, at)
+        if top < 0 or cell > len(self._marks[top]):
+            return False
+        bounds = [-1, *self._marks[top], len(self._lines[top])]
+        return _NUMBERS_ROWS.fullmatch(self._lines[top], bounds[cell] + 1, bounds[cell + 1]) is not None

@@ -282,6 +282,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "The lease runs 12 months; 12 people pay 310 EUR; It is 3,200 EUR in ten months; It is 3,700 EUR a year",
         ),
         (
+            "It costs 640 EUR to set up and 1,280 EUR for 40 users; the tyres cost 900 EUR.",
+            "Two of them, at 640 EUR each, cost 1,280 EUR; At 900 EUR a set, 14 sets cost 12,600 EUR",
+            "It costs 1,280 EUR for 2 users; We need 14 vans, and they cost 12,600 EUR; At 900 EUR a set, 14 cost 12,700 EUR",
+        ),
+        (
             "Die Hallenmiete beträgt 1.250,40 EUR im Monat.",
             "It is 1,250.40 EUR a month; 1.250,40 EUR; 1.250,40 EUR/Monat; 15,004.80 EUR a year; 3,751.20 EUR a quarter",
             "It is 1,250.40 EUR a year; 1.250,40 EUR im Jahr; 1,250 EUR a month; 1,250.40 EUR a quarter; 3,571.20 EUR a quarter",
@@ -385,6 +390,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ),
         ("40 planks at 18.90, 6 tins at 34.50", "40 planks at 18.90 and 6 tins at 34.50 make 963", "They make 936"),
         ("| bolt | 250 | 0.12 |", "The bolts cost 30 EUR; Bolts: 30.00", "They cost 32 EUR; 30 members voted"),
+        (
+            "| Pos. | what | number | price |\n|---|---|---|---|\n| 2 | Tiles | 8 | 4,200 EUR |",
+            "The tiles cost 33,600 EUR; The tiles are 4,200 EUR",
+            "The tiles cost 8,400 EUR; The tiles cost 67,200 EUR",
+        ),
         ("alert(1)\nThe price is 100 EUR.", "It is 100 EUR", "It is 101 EUR; It is 99 EUR"),
     ],
 )

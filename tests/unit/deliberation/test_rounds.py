@@ -367,8 +367,14 @@ ASKING = {"purpose": "synthesis", "text": "Let me look.\n\n[ORCHESTRATOR_REQUEST
     ("later", "record", "fault"),
     [
         ([CLOSING], True, ""),
-        ([{"purpose": "synthesis", "times": 0, "text": "Take alpha."}], False, ""),
-        ([ASKING, ASKING], False, "asks for more"),
+        ([{"purpose": "synthesis", "text": "Take alpha."}], False, ""),
+        (
+            [{"purpose": "synthesis", "text": "<think>[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]</think> Take alpha."}],
+            False,
+            "",
+        ),
+        ([{"purpose": "synthesis", "text": RECORD.replace("0.5", '"high"')}, CLOSING], True, ""),
+        ([ASKING], False, "asks for more"),
     ],
 )
 async def test_a_closing_reply_that_asks_for_more_is_no_decision_yet(
@@ -382,7 +388,18 @@ async def test_a_closing_reply_that_asks_for_more_is_no_decision_yet(
     assert (settled.record is not None) is record
     assert fault in settled.fault
     assert bool(settled.fault) is bool(fault)
+    assert len(settled.repairs) == len(later)
+    assert record or fault or settled.text == "Take alpha."
     assert any("no request is fulfilled any more" in heard.text for heard in model.heard)
+
+
+async def test_a_damaged_record_whose_repairs_are_prose_is_no_decision_of_that_prose(played: Rehearsal) -> None:
+    texts = (RECORD.replace("0.5", '"high"'), "Sorry, I have corrected it.", "I cannot write it any other way.")
+    one = council(played.run, says(*({"purpose": "synthesis", "text": text} for text in texts), default="Words."))
+    await one.deliberate(["a.md"])
+    settled = one.transcript.settled
+    assert settled is not None
+    assert "no JSON object" in settled.fault
 
 
 @pytest.mark.parametrize(
