@@ -73,7 +73,7 @@ class _Council(LazyGroup):
         "diff": SubCommand("journals:diff", LOOK,
             "Show where two runs differ: the first step asked or answered differently, with what differs in the prompts."),
         "stats": SubCommand("reporting:stats", LOOK,
-            "Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest runs by agent."),
+            "Sum up all runs: how they ended, tokens, cost, times, models and days."),
         "logs": SubCommand("logs_command:logs", LOOK, "Print the daemon's log: events and log records, oldest first."),
         "forget": SubCommand("agents:forget", KNOW,
             "Remove a text or a run from all that Council keeps: memory, archive, index, journals, logs and artifacts."),

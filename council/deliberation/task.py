@@ -23,8 +23,8 @@ from council.deliberation.names import Names
 from council.deliberation.page_state import PageState, status_of
 from council.deliberation.transcript import Closing, Transcript, Turn
 from council.engine.commit import Output
-from council.engine.records import Part
-from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Run, RunPause
+from council.engine.records import Part, waited_for
+from council.engine.runs import Finish, Outcome, Run, RunPause
 from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
@@ -38,7 +38,6 @@ from council.turns.run_guardrails import RunGuard
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
-_REASONS = {PROVIDER: "its provider", NETWORK: "the network", "budget": "the next day's budget"}
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 
 
@@ -96,9 +95,8 @@ class Task:
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
         except RunPause as parked:
             until = timestamp(core.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
-            reason = _REASONS.get(parked.reason, parked.reason)
             self._waits = (
-                f"The council waits for {reason}: {parked.message} It continues at {until}, "
+                f"The council waits{waited_for(parked.reason)}: {parked.message} It continues at {until}, "
                 f"or at once with `council resume {run.id}`."
             )
             raise

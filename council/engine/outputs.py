@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _MAX_KEPT_BYTES = 64 << 20
 _SEAL = b"\n<!-- Council writes here until the run ends. Change the page, and it is left to you. "
+_SEALED = re.compile(re.escape(_SEAL) + rb"[0-9a-f]{64} -->\n")
 _ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
 GROWS = "this page grows."  # ends the only sentence of a growing page below its heading
 SUPERSEDED = "superseded"  # the status of a growing page that a person wrote into, once its run has another page
@@ -282,6 +283,7 @@ def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final
         if is_edited and pointer not in data:
             told, notes = _GROWING_NOTE.subn(lambda _: b"## Superseded\n\n" + pointer, data, count=1)
             told = _GROWING_STATUS.sub(rb"\g<1>" + SUPERSEDED.encode(), told)
+            told = _SEALED.sub(b"\n", told)
             root.write_atomic(wanted, told if notes else told.rstrip() + b"\n\n" + pointer + b"\n")
     except PathRefused as error:
         log.warning("%s cannot be given a link to the page of run %s: %s", wanted, run_id, error)

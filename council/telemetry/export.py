@@ -83,7 +83,10 @@ class _Once(SpanExporter):
         where = f"{scheme}{mark}{rest.rpartition('@')[2]}"  # without a user's name and password
         if result is not SpanExportResult.SUCCESS:
             self.warn_once(
-                "spans cannot be delivered to %s%s; runs continue without them. This message appears once.", where, why
+                "spans cannot be delivered to %s%s; runs continue without them. Is it an address for "
+                "OTLP over HTTP? This message appears once.",
+                where,
+                why,
             )
         else:
             self.failing = False

@@ -34,7 +34,7 @@ def told_cost(usd: float | None) -> str:
         return "unknown"
     if usd == 0:
         return "none"
-    return f"{usd:,.2f} USD" if usd >= 0.1 else f"{Decimal(f'{usd:.2g}'):f} USD"
+    return f"{usd:,.2f} USD" if round(usd, 3) >= 0.1 else f"{Decimal(f'{usd:.2g}'):f} USD"
 
 
 def tokens_of(results: Sequence[TurnResult]) -> TokenCount:

@@ -187,6 +187,11 @@ class NewTask(_TaskFields, OfProject):
 class TaskPatch(_TaskFields, OfTask):
     """A value that is not given stays as it is."""
 
+    assignedToId: _User | None = _field("The user it is assigned to; null for nobody.", None)
+    dueDate: _Due | None = _field(
+        "When it is due: a date such as 2026-12-31, or a time with its zone; null for none.", None
+    )
+
 
 class NewStatus(OfTask):
     status: Status = _field("The new status.")

@@ -354,6 +354,7 @@ def test_a_growing_page_that_a_person_wrote_into_shows_the_way_to_the_finished_o
     pointer = f"*The run has ended. Its page is [{beside}]({Path(beside).name}).*"
     assert f"\n## Superseded\n\n{pointer}\n\n## Task\n" in text
     assert (text.count("\nstatus: superseded\n"), text.count("in_progress"), text.count(pointer)) == (1, 0, 1)
+    assert "<!--" not in text
     assert text.endswith("\nInes: the roof leaks.\n")
 
 

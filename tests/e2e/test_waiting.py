@@ -277,7 +277,7 @@ def test_what_a_run_waits_for_is_said_without_a_daemon_and_on_its_page(parked: P
     assert f"{run_id}  waiting for the provider: Choose a storage engine for the archive" in human
     assert f"until {run['until']}, or `council resume {run_id}`: scripted:script: come back later" in human
     page = (parked / "artifacts" / "out.md").read_text()
-    assert "The council waits for its provider: scripted:script: come back later" in page
+    assert "The council waits for the provider: scripted:script: come back later" in page
     assert "This page grows" not in page
 
 
