@@ -74,7 +74,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
             refused=True,
         )
     asked = "End of a conversation" if command.end else first_sentence(command.request) or command.request
-    title = command.title or plain_line(asked, _TITLE_CHARS)
+    title = premises.redactor.redact(command.title or plain_line(asked, _TITLE_CHARS))  # the path is made of it
     waiting = run_to_answer(premises.store, lane, premises.drop)
     if waiting and (command.end or command.dry_run or command.input_artifacts):
         wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"

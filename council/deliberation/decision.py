@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from council.artifacts.page import Section
@@ -77,6 +77,9 @@ def decide(
     files = sources.files if sources else ()
     look = _LookUp(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
+    spoke = list(dict.fromkeys(turn.role for turn in transcript.turns()))
+    agreed = [name for name in record.agrees_with if names.are_members(name, roles)] if record else []
+    meant = [role for role in spoke if any(role in names.roles_in(name, roles) for name in agreed)]
     sections: list[Section] = []
     how_shown = "The decision is shown as it was written."
     if record is not None:
@@ -84,7 +87,7 @@ def decide(
         claims = [look.at(claim.text, claim.evidence) for claim in record.claims]
         views = [f"{names.shown(part.held_by, roles)}: {part.view}" for part in record.dissent]
         dissent = [look.at(view, part.evidence) for view, part in zip(views, record.dissent, strict=True)]
-        dissent += [look.at(view) for view in passed_over(record, transcript, writer, names)]
+        dissent += [look.at(view) for view in passed_over(record, meant, transcript, writer, names)]
         confidence = f"{record.confidence:.2f} of 1. This is the writer's own estimate, and it is not calibrated."
         sections += [
             *_section("Why", claims),
@@ -103,9 +106,6 @@ def decide(
             how_shown = "The decision is shown as it was written, and nothing in it was looked up."
             body = f"```json\n{raw}\n```"
         answer = look.at(alone or body)
-    spoke = list(dict.fromkeys(turn.role for turn in transcript.turns()))
-    named = {role for name in record.agrees_with for role in names.roles_in(name, spoke)} if record else set()
-    meant = [role for role in spoke if role in named]
     return Decision(
         answer,
         (*sections, *look.sections()),
@@ -130,11 +130,11 @@ def _warnings(
         yield f"{how_shown} Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
         yield f"Asking the writer to correct the form of the decision failed ({failure.kind}): {failure.message}"
-    strange = [part for part in record.dissent if not names.roles_in(part.held_by, roles)] if record else []
+    strange = [part for part in record.dissent if not names.are_members(part.held_by, roles)] if record else []
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
         yield f"{len(strange)} {what} ascribed to somebody who is not a member of this council; marked `{NO_SUCH_MEMBER}`."
-    if record and not all(names.roles_in(name, roles) for name in record.agrees_with):
+    if record and not all(names.are_members(name, roles) for name in record.agrees_with):
         yield "The decision claims the position of somebody who is not a member of this council."
 
 
@@ -270,15 +270,18 @@ def _bare(citations: str) -> str:
 Group = Sequence[tuple[str, Standpoint]]
 
 
-def passed_over(record: DecisionRecord, transcript: Transcript, writer: str, names: Names) -> Iterator[str]:
-    """Each position held last beside the decision's own that its dissent does not name with its holder and its source."""
+def passed_over(
+    record: DecisionRecord, meant: Collection[str], transcript: Transcript, writer: str, names: Names
+) -> Iterator[str]:
+    """Each position held last beside the decision's own that its dissent does not name with its holder and its source.
+    `meant`: the members with whom its writer agrees."""
     groups: dict[str, list[tuple[str, Standpoint]]] = {}
     for role, held in transcript.positions().items():
         groups.setdefault(held.stance.key, []).append((role, held))
     unnamed = {
         key: group for key, group in groups.items() if not any(_names(part, group, names) for part in record.dissent)
     }
-    own = _own(record, groups, unnamed, writer, names)
+    own = _own(record, meant, groups, unnamed, writer)
     for key, group in unnamed.items():
         if key != own:
             held_by = ", ".join(role if held.restated else f"{role} (in round {held.round})" for role, held in group)
@@ -289,13 +292,15 @@ def passed_over(record: DecisionRecord, transcript: Transcript, writer: str, nam
 
 
 def _own(
-    record: DecisionRecord, groups: Mapping[str, Group], unnamed: Mapping[str, Group], writer: str, names: Names
+    record: DecisionRecord,
+    meant: Collection[str],
+    groups: Mapping[str, Group],
+    unnamed: Mapping[str, Group],
+    writer: str,
 ) -> str:
     """The position that the decision takes, empty when that cannot be told. By its writer's word it is the one that
     most of the members hold whom it names. Else it is the one it repeats, then that of most members, and of equals that
     of its writer."""
-    roles = [role for group in groups.values() for role, _ in group]
-    meant = {role for name in record.agrees_with for role in names.roles_in(name, roles)}
     counts = {key: sum(role in meant for role, _ in group) for key, group in groups.items()}
     most = max(counts.values(), default=0)
     said = [key for key, count in counts.items() if most and count == most]

@@ -39,7 +39,8 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
     command = with_defaults(command, premises)
     if command.config.agents is not None:
         members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
-    title = command.title or title_of(command.task_description)
+    # The path is made of the title, and no path is masked later.
+    title = premises.redactor.redact(command.title or title_of(command.task_description))
     path = output_path(command.output_artifact_path, title, premises.root)
     return Admission(title, path, recorded=dump(command))
 

@@ -49,26 +49,48 @@ class Names:
     def roles_in(self, text: str, roles: Sequence[str]) -> list[str]:
         """Those of `roles` that a text names, by role or letter ("the Auditor", "Members A and C", "B"), in whatever
         case. A letter alone counts in capitals only, and only where nothing but letters stands before it."""
-        lists = " ".join(found[1] or found[2] for found in _LETTERED.finditer(text))
-        letters = {letter.upper() for letter in re.findall(r"\b[a-z]\b", lists, re.IGNORECASE)}
-        return [
-            role
-            for role in roles
-            if self.letters.get(role) in letters or re.search(rf"(?<!\w){_spelling(role)}(?!\w)", text, re.IGNORECASE)
-        ]
+        named = set(_NAMED.findall(self._marked(text, roles)))
+        return [role for role in roles if role in named]
+
+    def are_members(self, text: str, roles: Sequence[str]) -> bool:
+        """True when a text names some of `roles`, and says nothing beside that could be anybody else."""
+        left = _FILLING.sub("", _NAMED.sub(" ", _REMARK.sub(" ", self._marked(text, roles))))
+        return not left and bool(self.roles_in(text, roles))
 
     def shown(self, held_by: str, roles: Sequence[str]) -> str:
-        """The members that a text names, by role. A text that names none stays, on one line, and is marked."""
-        named = self.roles_in(held_by, roles)
-        if not named:
-            return f"{' '.join(held_by.split())} {NO_SUCH_MEMBER}"
-        return ", ".join(f"{role} ({self.letters[role]})" if self.letters else role for role in named)
+        """The text on one line, its members by role; marked where it names anybody else, or no member at all."""
+        line = _NAMED.sub(
+            lambda found: f"{found[1]} ({self.letters[found[1]]})" if self.letters else found[1],
+            self._marked(held_by, roles),
+        )
+        return line if self.are_members(held_by, roles) else f"{line} {NO_SUCH_MEMBER}"
+
+    def _marked(self, text: str, roles: Sequence[str]) -> str:
+        """The text on one line; in the place of each member that it names the role, as `_NAMED` finds it."""
+        by_letter = {self.letters[role]: role for role in roles if role in self.letters}
+        by_role = {_spelled(role).casefold(): role for role in roles}
+
+        def lettered(found: re.Match[str]) -> str:
+            role = by_letter.get(found[1].upper())
+            return f"\0{role}\0" if role else found[0]
+
+        line = _LETTERED.sub(lambda found: _LETTER.sub(lettered, found[0]), " ".join(text.replace("\0", " ").split()))
+        spelled = "|".join(map(_spelling, sorted(roles, key=len, reverse=True))) or r"(?!)"
+        whole = re.compile(rf"(?<![\w\0])(?:{spelled})(?![\w\0])", re.IGNORECASE)
+        return whole.sub(lambda found: f"\0{by_role[_spelled(found[0]).casefold()]}\0", line)
 
 
 NO_SUCH_MEMBER = "(no such member)"
-_AND = r"(?:\s*[,&/]\s*|\s+and\s+)*"
+_NAMED = re.compile("\0([^\0]+)\0")
+_AND = r"(?:\s*+(?:[,&/]|\band\b))*+\s*+"  # possessive: many commas cost no power of their number
 _LETTERED = re.compile(
-    rf"(?i:\bmembers?\s+((?:[a-z]\b{_AND})+))|\A\s*((?:[A-Z]\b{_AND})+)(?=\s*(?:\(|\Z))",
+    rf"(?i:\bmembers?\s+(?:[a-z]\b{_AND})+)|\A\s*(?:[A-Z]\b{_AND})+(?=\s*(?:\(|\Z|(?i:members?\s+[a-z]\b)))",
+)
+_LETTER = re.compile(r"(?:\bmembers?\s+)?\b([a-z])\b", re.IGNORECASE)
+_REMARK = re.compile(r"\([^()]*\)")
+_FILLING = re.compile(
+    r"(?:\b(?:the|and|members?|agents?|both|alone|only|in|of|rounds?|as|devil['’]?s|advocate|[0-9]+)\b|\W)+",
+    re.IGNORECASE,
 )
 _QUOTED = r"""“[^“”\n]*”|(?<![\w"])"(?=\S)[^"\n]*(?<=\S)"(?!\w)"""
 _QUOTED_WORDS = 3  # fewer are a name between marks

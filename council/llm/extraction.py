@@ -16,6 +16,10 @@ Wrapping = Literal["none", "fences", "prose", "think"]  # of several, the last i
 BLOCK_TAG = "council"
 _JSON_TAGS = frozenset({"", "json", "json5", "jsonc"})
 _OPENING_BRACE = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_ON_ONE_LINE = re.compile(  # possessive: a run of spaces or backticks costs no square of its length
+    r"(?m)^([ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w*+)[ \t]*+(?=\{[^`\n]*$)"  # an object behind an opening fence
+    r"|^((?![ \t]*+(?:```|~~~)).*\})[ \t]*+(?=(?:`{3,}+|~{3,}+)[ \t\r]*+$)"  # or before a closing one
+)
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,12 @@ class Extract:
 def extract(reply: str, keys: Collection[str]) -> Extract:
     """The one object of a reply that was asked for nothing else; `keys` tell it from an example beside it."""
     body = without_thoughts(reply)
-    blocks = [] if body.startswith("{") else [block for block in _blocks(body) if "{" in block.text]
+    text = _with_own_lines(body)
+    blocks = [] if body.startswith("{") else [block for block in _blocks(text) if "{" in block.text]
     if len(blocks) > 1:
         blocks = [block for block in blocks if _names(block.text, keys)] or blocks
     if blocks:
-        found = _fenced(body, blocks[-1])
+        found = _fenced(text, blocks[-1])
         beside = "{" in found.before + found.after and _names(found.before + found.after, keys)
         found = replace(found, wrapping="fences", several=len(blocks) > 1 or beside)
     else:
@@ -50,9 +55,10 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
     of JSON if it names half of the `keys`. Without either it is an object with such keys that starts a line and ends
     the reply."""
     body = without_thoughts(reply)
+    text = _with_own_lines(body)
     blocks = [
         block
-        for block in _blocks(body)
+        for block in _blocks(text)
         if block.tag == BLOCK_TAG
         or (
             block.tag in _JSON_TAGS
@@ -60,7 +66,7 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
             and _names(block.text, keys)
         )
     ]
-    found = _fenced(body, blocks[-1]) if blocks else _trailing(body, keys)
+    found = _fenced(text, blocks[-1]) if blocks else _trailing(body, keys)
     return found if body == reply.strip(BLANK) else replace(found, wrapping="think")
 
 
@@ -101,6 +107,11 @@ def _more_than_one(text: str) -> bool:
 def _names(text: str, keys: Collection[str]) -> bool:
     found = sum(1 for key in keys if re.search(rf"(?<!\w){re.escape(key)}[\"']?\s*:", text))
     return 2 * found >= max(1, len(keys))
+
+
+def _with_own_lines(body: str) -> str:
+    """The body with each fence that shares its line with the beginning or the end of an object on a line of its own."""
+    return _ON_ONE_LINE.sub(lambda found: f"{found[1] or found[2]}\n", body)
 
 
 def _blocks(body: str) -> list[Fence]:

@@ -171,11 +171,13 @@ class FallbackModel:
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The first answer. Raises the first model's ModelError, with what the others said, when none gives one."""
-        failures: list[tuple[Model, ModelError]] = []
-        for model in self._models:
+        failures: dict[Model, ModelError] = {}
+        models = [*self._models]
+        for model in models:
             until_s, known = self._unreachable.get(model, (0.0, None))
-            if known is not None and self._monotonic_s() < until_s:
-                failures.append((model, known))
+            if known is not None and self._monotonic_s() < until_s and model not in failures:
+                failures[model] = known
+                models.append(model)  # its turn comes where nobody else answers
                 continue
             if failures:
                 restart(asked.get("on_text"))
@@ -184,22 +186,24 @@ class FallbackModel:
             except ModelError as error:
                 if not failures and error.kind not in FALLS_BACK:
                     raise
-                failures.append((model, error))
+                failures[model] = error
                 if error.kind == "unreachable":
                     self._unreachable[model] = self._monotonic_s() + _PASSED_OVER_S, error
                 continue
-            replaced = tuple(AbsentModel(failed.name, error.kind, error.message) for failed, error in failures)
+            failures.pop(model, None)
+            self._unreachable.pop(model, None)
+            replaced = tuple(AbsentModel(failed.name, error.kind, error.message) for failed, error in failures.items())
             return msgspec.structs.replace(reply, replaced=replaced) if replaced else reply
         self._unreachable.clear()
         # The first one's error: what it says to do is what helps. A wait is as long as the shortest that anybody asks for.
-        _, first = failures[0]
-        if len(failures) == 1:
+        (_, first), *others = failures.items()
+        if not others:
             raise first
-        others = " ".join(f"Fallback {model.name}: {error.message}" for model, error in failures[1:])
-        waits = [error.retry_after_s for _, error in failures if error.retry_after_s is not None]
+        told = " ".join(f"Fallback {model.name}: {error.message}" for model, error in others)
+        waits = [error.retry_after_s for error in failures.values() if error.retry_after_s is not None]
         raise ModelError(
             first.kind,
-            f"{first.message} {others}",
+            f"{first.message} {told}",
             fix=first.fix,
             retry_after_s=min(waits, default=None),
             model=first.model,

@@ -123,7 +123,8 @@ def foresee(command: SpecialistRunCommand, premises: Premises) -> None:
 
 def admit(command: SpecialistRunCommand, premises: Premises) -> Admission:
     """The run has a lane of its own, since it may wait long, and a page that is its person's alone."""
-    title = command.title or plain_line(command.topic, _TITLE_CHARS)
+    # The path is made of the title, and no path is masked later.
+    title = premises.redactor.redact(command.title or plain_line(command.topic, _TITLE_CHARS))
     lane = f"{command.type.partition('_')[0]}-{new_run_id(SystemClock().now())}"
     return Admission(title, f"{ASKS_FOLDER}/{lane}/{slugify(title)}.md", recorded=dump(command), lane=lane)
 

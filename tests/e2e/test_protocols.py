@@ -281,6 +281,7 @@ def test_a_dissent_that_the_writer_names_with_its_source_is_not_added_again(
         (["the Auditor"], "COORDINATOR, STRATEGIST, left out by the writer: Large enough. Evidence: none named."),
         (list(ROLES), "AUDITOR, left out by the writer: Full in a month. Evidence: [[E1"),
         (["Nobody"], "AUDITOR, left out by the writer: Full in a month. Evidence: [[E1"),
+        (["everybody but the Auditor"], "AUDITOR, left out by the writer: Full in a month. Evidence: [[E1"),
     ],
 )
 def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_dissent(
@@ -296,7 +297,8 @@ def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_di
     assert left_out in dissent_of(page)
     if_named = "The writer says that it takes the position of AUDITOR."
     assert (if_named in page) == (agrees_with == ["the Auditor"])
-    assert ("somebody who is not a member of this council" in page) == (agrees_with == ["Nobody"])
+    strange = agrees_with in (["Nobody"], ["everybody but the Auditor"])
+    assert ("somebody who is not a member of this council" in page) == strange
 
 
 def test_of_many_sources_none_is_cut_off_the_page(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

@@ -26,7 +26,7 @@ def left_out(minority: Turn, *dissent: Dissent) -> list[str]:
     turns = [turn("COORDINATOR", ALPHA, "E1"), turn("STRATEGIST", ALPHA, "E1"), minority]
     record = DecisionRecord(answer=ALPHA, claims=(), dissent=dissent, confidence=0.5)
     read = [Evidence("STEWARD", 0, "", id=name, path=f"{name}.md") for name in ("E1", "E2")]
-    return list(passed_over(record, Transcript(TASK, read, list(turns), []), "COORDINATOR", Names()))
+    return list(passed_over(record, (), Transcript(TASK, read, list(turns), []), "COORDINATOR", Names()))
 
 
 def by(held_by: str, *evidence: str, view: str = "Beta is better.") -> Dissent:

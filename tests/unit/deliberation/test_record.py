@@ -147,9 +147,9 @@ def test_the_answer_of_a_damaged_record_is_told_where_there_is_one_that_is_whole
     ("held_by", "shown"),
     [
         ("AUDITOR", "AUDITOR"),
-        ("the auditor", "AUDITOR"),
-        ("Data Steward and AUDITOR (in round 2)", "DATA_STEWARD, AUDITOR"),
-        ("AUDITOR, as devil's advocate", "AUDITOR"),
+        ("the auditor", "the AUDITOR"),
+        ("Data Steward and AUDITOR (in round 2)", "DATA_STEWARD and AUDITOR (in round 2)"),
+        ("AUDITOR, as devil's advocate", "AUDITOR, as devil's advocate"),
     ],
 )
 def test_members_are_known_by_their_roles(held_by: str, shown: str) -> None:
@@ -162,10 +162,11 @@ def test_members_are_known_by_their_roles(held_by: str, shown: str) -> None:
         ("Member B", "AUDITOR (B)"),
         ("member b", "AUDITOR (B)"),
         ("B", "AUDITOR (B)"),
-        ("Members A and C", "COORDINATOR (C), DATA_STEWARD (A)"),
-        ("Member A (round 1), Member B", "DATA_STEWARD (A), AUDITOR (B)"),
-        ("Member A, Member B and Member C", "COORDINATOR (C), DATA_STEWARD (A), AUDITOR (B)"),
-        ("A & B (in round 2)", "DATA_STEWARD (A), AUDITOR (B)"),
+        ("Members A and C", "DATA_STEWARD (A) and COORDINATOR (C)"),
+        ("Member A (round 1), Member B", "DATA_STEWARD (A) (round 1), AUDITOR (B)"),
+        ("Member A, Member B and Member C", "DATA_STEWARD (A), AUDITOR (B) and COORDINATOR (C)"),
+        ("A & B (in round 2)", "DATA_STEWARD (A) & AUDITOR (B) (in round 2)"),
+        ("A and Member B", "DATA_STEWARD (A) and AUDITOR (B)"),
         ("AUDITOR", "AUDITOR (B)"),
     ],
 )
@@ -173,14 +174,33 @@ def test_members_are_known_by_their_letters(held_by: str, shown: str) -> None:
     assert BY_LETTER.shown(held_by, ROLES) == shown
 
 
-@pytest.mark.parametrize("held_by", ["the Board of Directors", "nobody", "Member D", "Member B", "…"])
+@pytest.mark.parametrize(
+    "held_by",
+    ["the Board of Directors", "nobody", "AUDITOR and the Board", "all except AUDITOR", "Member D", "Member B", "…"],
+)
 def test_whoever_else_is_marked(held_by: str) -> None:
     assert BY_ROLE.shown(held_by, ROLES) == f"{held_by} (no such member)"
 
 
-@pytest.mark.parametrize("held_by", ["Member D", "A consultant", "a board", "The Board"])
+@pytest.mark.parametrize("held_by", ["Member D", "A consultant", "a board", "The Board", "A" + ", " * 60 + "x"])
 def test_a_letter_that_nobody_has_or_an_article_is_nobody(held_by: str) -> None:
     assert BY_LETTER.shown(held_by, ROLES) == f"{held_by} (no such member)"
+
+
+@pytest.mark.parametrize(
+    ("held_by", "shown"),
+    [
+        ("Member D and Member B", "Member D and AUDITOR (B)"),
+        ("Members D and B", "Members D and AUDITOR (B)"),
+        ("the member a consultant hired", "the DATA_STEWARD (A) consultant hired"),
+        ("everybody but the\nauditor", "everybody but the AUDITOR (B)"),
+    ],
+)
+def test_a_member_beside_other_words_is_shown_among_them_and_marked(held_by: str, shown: str) -> None:
+    assert BY_LETTER.shown(held_by, ROLES) == f"{shown} (no such member)"
+    record = DecisionRecord(answer="Wait.", claims=(), confidence=1, agrees_with=(held_by,))
+    [problem] = problems(Quotations([], []), ROLES, BY_LETTER)(record)
+    assert problem.message.startswith("names one who is no member of this council")
 
 
 @pytest.mark.parametrize(

@@ -248,3 +248,24 @@ async def test_the_last_model_of_a_chain_is_tried_again_and_no_other_is_passed_o
     assert (told.value.kind, len(second.asked)) == ("unreachable", 2)
     assert (await chain.generate(ASK, system="")).replaced == ()
     assert patience.waits == [1.0, 1.0]
+
+
+async def test_a_model_that_was_passed_over_is_asked_before_a_call_fails(patience: Patience) -> None:
+    now_s = [0.0]
+    first = FragileModel(failing("unreachable"), DONE, failing("overload"))
+    second = FragileModel(DONE, failing("auth"), DONE)
+    chain = with_fallbacks([first, second], lambda: now_s[-1], attempts=1, sleep=patience)
+    await chain.generate(ASK, system="")
+    now_s.append(30.0)
+    replaced = (await chain.generate(ASK, system="")).replaced
+    assert [each.kind for each in replaced] == ["auth"]
+    assert [each.kind for each in (await chain.generate(ASK, system="")).replaced] == ["overload"]
+    assert (len(first.asked), len(second.asked)) == (3, 3)
+
+
+async def test_a_call_that_fails_tells_what_the_model_that_was_passed_over_says_now(patience: Patience) -> None:
+    first, second = FragileModel(failing("unreachable"), failing("overload")), FragileModel(DONE, failing("auth"))
+    chain = with_fallbacks([first, second], lambda: 0.0, attempts=1, sleep=patience)
+    await chain.generate(ASK, system="")
+    with pytest.raises(ModelError, match="failed: overload Fallback fragile: failed: auth"):
+        await chain.generate(ASK, system="")
