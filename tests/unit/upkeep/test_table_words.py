@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -63,7 +64,7 @@ async def app(tmp_path: Path, letters: Table) -> AsyncIterator[App]:
     app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys, systems=house())
     app.store.write_now(lambda tx: letters.create(tx.core))
     for number, run_id in enumerate((FIRST, "20260102-000000-bbbbbbbb")):
-        ended(app.store, run_id, 1_000 + number)
+        ended(app.store, run_id, 1_000 + number, title="A task that is called so")
         row = {
             "run_id": run_id,
             "subject": f"{TEXT}, and {SECRET}",
@@ -145,11 +146,23 @@ async def test_forgetting_writes_the_database_anew_only_where_its_file_still_has
         assert TEXT.encode() not in (app.home.runtime / DATABASE_FILE).read_bytes()
 
 
+@pytest.mark.parametrize("place", ["a page", "a step", "a row that goes", "a row that stays"])
 async def test_forgetting_a_run_writes_the_database_anew_only_where_words_of_it_alone_are_left_in_the_file(
-    app: App, letters: Table
+    app: App, letters: Table, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     words, title = "Grete said at the long table that nobody else may call", "A title that another row has"
-    kept = [(FIRST, "artifact.md", f'"{title}": "{words}"'.encode()), ("memory", "x", f'"{title}"'.encode())]
+    said = f'"{title}": "{words}"'
+    kept = [("memory", "x", f'"{title}"'.encode())]
+    if place == "a page":
+        kept.append((FIRST, "artifact.md", said.encode()))
+    elif place == "a step":
+        step = "UPDATE steps SET out = ? WHERE run IN (SELECT run FROM runs WHERE run_id = ?)"
+        app.store.write_now(lambda tx: tx.execute(step, (json.dumps(said), FIRST)))
+    else:
+        letter = letters.update().where(letters.c.run_id == FIRST).values(subject=said)
+        app.store.write_now(lambda tx: tx.core.execute(letter))
+    if place == "a row that stays":
+        monkeypatch.delitem(letters.info, GOES_WITH_RUN)
     app.store.write_now(lambda tx: [tx.execute(sql.KEEP, row) for row in kept])
     whole = WholeRun(app, Runs({}), FIRST, "[gone]")
     traces = Traces(app, PastRun(app.ledger.journal(FIRST)), whole.spans())
@@ -162,10 +175,30 @@ async def test_forgetting_a_run_writes_the_database_anew_only_where_words_of_it_
         traces.sweep(whole.may_be_in)
         assert driver.count("VACUUM") == 1
         assert words.encode() not in (app.home.runtime / DATABASE_FILE).read_bytes()
-        again = WholeRun(app, Runs({}), FIRST, "[gone]")  # after a kill nobody knows its words any more
-        traces = Traces(app, PastRun(app.ledger.journal("20260102-000000-bbbbbbbb")), again.spans())
-        traces.sweep(again.may_be_in)
-        assert driver.count("VACUUM") == 2
+
+
+@pytest.mark.parametrize("begun", [WholeRun._remove_beside, WholeRun._remove_still], ids=["some rows", "all rows"])
+async def test_forgetting_a_run_writes_the_database_anew_where_a_kill_came_before_all_of_it_was_gone(
+    app: App, letters: Table, begun: Callable[[WholeRun], object]
+) -> None:
+    begun(WholeRun(app, Runs({}), FIRST, "[gone]"))
+    again = WholeRun(app, Runs({}), FIRST, "[gone]")  # it does not know all of its words any more
+    assert vacuums(app, again) == 1
+
+
+async def test_forgetting_a_run_writes_the_database_anew_where_its_title_is_too_short_to_be_known(app: App) -> None:
+    short, long = "20260103-000000-cccccccc", "20260104-000000-dddddddd"
+    ended(app.store, short, 3_000, title="Fire Bob?")
+    ended(app.store, long, 4_000, title="Fire Bob and no other of them?")
+    assert [vacuums(app, WholeRun(app, Runs({}), run_id, "[gone]")) for run_id in (long, short)] == [0, 1]
+
+
+def vacuums(app: App, whole: WholeRun) -> int:
+    """How many times the database is written anew by a sweep that knows what this run said."""
+    traces = Traces(app, PastRun(app.ledger.journal("20260102-000000-bbbbbbbb")), whole.spans())
+    with watched(app.store) as driver:
+        traces.sweep(whole.may_be_in)
+        return driver.count("VACUUM")
 
 
 def split_and_merged(store: Store, said: str = TEXT) -> None:
