@@ -115,7 +115,10 @@ class Traces:
     def are_in(self, run: Run) -> bool:
         """Tells whether the journal of a run that goes on has any of the texts, or its command."""
         header = msgspec.json.encode(run.header).decode()
-        return self._holds(header) or self._store.read(partial(self._held, run=run.journal.run))
+        if self._holds(header):
+            return True
+        with self._store.reading() as tx:
+            return self._held(tx, run.journal.run)
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
@@ -298,17 +301,18 @@ class Traces:
     async def _in_run(self, found: _EndedRun) -> bool:
         """The page, then journal and receipt: what is cut off is found again. False where only a lane's name holds it."""
 
-        def look(tx: Tx) -> tuple[list[int], list[Record]] | None:
-            row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+        def look() -> tuple[list[int], list[Record]] | None:
+            with self._store.reading() as tx:
+                row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+                rows = rows_of(tx, found.run)
             if row is None:
                 return None
-            rows = rows_of(tx, found.run)
             return [seq for seq, _ in rows], [
                 header_of(row[1], found.run_id),
                 *(record_of(row, found.run_id) for _, row in rows),
             ]
 
-        numbered = await asyncio.to_thread(self._store.read, look)
+        numbered = await asyncio.to_thread(look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)
         if numbered is None:
             return receipt is not None and self._in_receipt(receipt)

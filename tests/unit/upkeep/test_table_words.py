@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, select
@@ -15,6 +16,7 @@ from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, 
 from council.app import App, build_app, tables_of
 from council.desk.all_systems import house
 from council.engine import statements as sql
+from council.engine.journal import Journal, rows_of
 from council.engine.ledger import Ledger
 from council.engine.runs import Runs
 from council.ids import SystemClock
@@ -24,6 +26,7 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store, Tx
 from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words, metadata, words_of
 from council.storage.versions import DATABASE_FILE
+from council.upkeep import text_removal
 from council.upkeep.copies import blocks_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import Span
@@ -123,6 +126,37 @@ async def test_a_text_is_looked_for_in_a_thread_beside_runs_that_end_and_once_in
     app.store.write_now(lambda tx: tx.execute("UPDATE runs SET ended_ns = 2000 WHERE run_id = ?", (FIRST,)))
     await traces.remove()
     assert [text for text, _, _ in looked].count(header) == 2
+
+
+async def test_who_reads_does_not_wait_while_a_journal_is_looked_through(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def read_beside(what: str) -> None:
+        reader = threading.Thread(target=lambda: seen.append((what, app.store.read(lambda tx: 1))), daemon=True)
+        reader.start()
+        reader.join(10)
+        assert not reader.is_alive()
+
+    class Slow(Span):
+        def is_in(self, text: str) -> bool:
+            read_beside("a text")
+            return super().is_in(text)
+
+    def slow(*row: Any) -> Any:
+        read_beside("a row")
+        return rows_of(*row)
+
+    run = PastRun(Journal(app.ledger.journal(FIRST).header, (), run=1))
+    span = Slow("Task", "[gone]")
+    assert not Traces(app, run, [Slow("stands nowhere", "[gone]")]).are_in(run)
+    assert [what for what, _ in seen] == ["a text"] * 3  # of the header and the step
+    seen.clear()
+    monkeypatch.setattr(text_removal, "rows_of", slow)
+    ended_run = text_removal._EndedRun(1, FIRST, held=True, in_receipt=True)
+    await Traces(app, run, [span])._in_run(ended_run)
+    assert seen[0] == ("a row", 1)
 
 
 async def test_forgetting_writes_the_database_anew_only_where_its_file_still_has_the_text(
