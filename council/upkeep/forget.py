@@ -137,8 +137,10 @@ class Forgetting:
 
     async def _forget(self, found: ForgetSurvey) -> ForgetRecord:
         job = await self._prepared()
-        await self._remove(job)
-        await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
+        try:
+            await self._remove(job)
+        finally:  # also of what was rewritten before something stood in the way
+            await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
         command = job.command
         left = await asyncio.to_thread(job.traces.left) if command.text is not None else Remains()
         return ForgetRecord(

@@ -1,4 +1,4 @@
-"""Memory changes in one go, beside runs that begin meanwhile."""
+"""Memory changes in one go, beside runs that begin meanwhile; and what was rewritten is recorded, whatever came after."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from council.agents.memory import COPIES
 from council.app import App, build_app
 from council.desk.all_systems import house
 from council.engine import statements as sql
-from council.engine.outputs import kept_data
+from council.engine.outputs import OutputEntry, kept_data, note_written
 from council.engine.runs import Run
 from council.events import Events
 from council.reports.past_run import PastRun
 from council.settings import Home, ProviderKeys, Settings
+from council.upkeep.forget import ForgetSurvey, Forgetting, _Job
 from council.upkeep.forgotten_text import Span
+from council.upkeep.system import ForgetCommand
 from council.upkeep.text_removal import CannotForget, Traces
 from tests.harness import make_home
 from tests.rows import begun, ended
@@ -27,6 +29,7 @@ from tests.rows import begun, ended
 TEXT = "Grete's number is 555-0172"
 FORGETTING, OTHER = "20260101-000000-aaaaaaaa", "20260102-000000-bbbbbbbb"
 COPY = "auditor_session.json"
+PAGE = "artifacts/page.md"
 
 
 @pytest.fixture
@@ -119,3 +122,29 @@ async def test_a_run_that_is_told_the_text_while_memory_is_looked_through_is_nam
     with pytest.raises(CannotForget, match=f"the unfinished run {OTHER} has the text"):
         await traces.remove()
     assert has_text(app) == (True, True)
+
+
+async def test_what_was_rewritten_is_recorded_also_when_something_stands_in_the_way_later(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = app.home.root / PAGE
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(TEXT)
+    before = app.root.fingerprint(PAGE)
+    assert before is not None
+    app.store.write_now(lambda tx: note_written(tx, OutputEntry(PAGE, OTHER, (before,))))
+    with app.audit.log().transaction() as transaction:
+        transaction.record("effect", "files_rewritten", "steward", {"files": [{"path": PAGE, "sha256": before}]})
+
+    def stand_in_the_way(traces: Traces) -> None:
+        raise CannotForget("it is in the way.")
+
+    monkeypatch.setattr(Traces, "rebuild_indexes", stand_in_the_way)
+    run, spans = forgetting(app), [Span(TEXT, "[gone]")]
+    command = ForgetCommand.model_construct(type="forget", text=TEXT)
+    execution = Forgetting(run, app)
+    execution._job = _Job(command, "", spans, None, Traces(app, run, spans))
+    with pytest.raises(CannotForget, match="in the way"):
+        await execution._forget(ForgetSurvey({}, as_recorded=(PAGE,)))
+    assert page.read_text() == "[gone]"
+    assert app.audit.log().files()[PAGE].sha256 == app.root.fingerprint(PAGE)
