@@ -192,24 +192,21 @@ class Traces:
         written anew where `may_be_in` finds that something is left between its rows. Its copy is searched for that, since
         `is_database` tells why the file itself is not opened. Raises StorageFailed."""
         with CHANGING:
-            self._sweep(may_be_in)
-
-    def _sweep(self, may_be_in: Callable[[Path], bool]) -> None:
-        self._store.sweep()
-        if self._store.is_sqlite:
-            renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
-            had_copies = bool(copies_of(self._home))
-            copy = renew()
-            if may_be_in(copy):
-                self._store.rebuild()
-                self._store.sweep()
-                if had_copies:
-                    renew()
-            if not had_copies:
-                copy.unlink()
-        beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
-        for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
-            path.unlink(missing_ok=True)
+            self._store.sweep()
+            if self._store.is_sqlite:
+                renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
+                had_copies = bool(copies_of(self._home))
+                copy = renew()
+                if may_be_in(copy):
+                    self._store.rebuild()
+                    self._store.sweep()
+                    if had_copies:
+                        renew()
+                if not had_copies:
+                    copy.unlink()
+            beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+            for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
+                path.unlink(missing_ok=True)
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""
