@@ -33,10 +33,11 @@ def begun(store: Store, run_id: str, **values: object) -> Journal:
 
 
 def ended(store: Store, run_id: str, ended_ns: int, *, text_chars: int = 200, **values: object) -> None:
-    """A run of one step that has ended; `values` are of its receipt. Its id, if it has one, answers for it."""
+    """A run of one step that has ended; `values` are of its receipt, a title is of both. Its id, if any, answers for it."""
     told = receipt(run_id, **values)
+    titled = {"title": told.title} if "title" in values else {}
     step = StepResult("one", "", msgspec.Raw(msgspec.json.encode("x" * (text_chars - 2))))
-    records: Sequence[Record] = [header(run_id, command={"id": told.id}), step]
+    records: Sequence[Record] = [header(run_id, command={"id": told.id}, **titled), step]
 
     def write(tx: Tx) -> None:
         insert_run(tx, records, told, ended_ns, is_open=False)

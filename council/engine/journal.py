@@ -123,9 +123,9 @@ class Recording:
 AS_IT_IS = Recording()
 
 
-def rows_of(tx: Tx, run: int) -> list[tuple[int, JournalRow]]:
-    """The rows of one run with their numbers, in order."""
-    return [(found[0], JournalRow(*found[1:])) for found in tx.execute(sql.STEPS, (run,)).fetchall()]
+def rows_of(tx: Tx, run: int, *, after: int = 0) -> list[tuple[int, JournalRow]]:
+    """The rows of one run with their numbers, in order; those with a number above `after`."""
+    return [(found[0], JournalRow(*found[1:])) for found in tx.execute(sql.STEPS, (run, after)).fetchall()]
 
 
 def header_of(encoded: str, run_id: str) -> RunHeader:

@@ -18,7 +18,7 @@ OPEN = "SELECT run_id, ended_ns FROM runs WHERE open = 1 ORDER BY place, run_id"
 UNFINISHED = "SELECT run_id FROM runs WHERE open = 1 AND ended_ns IS NULL ORDER BY place, run_id"
 HEADER = "SELECT run, header FROM runs WHERE run_id = ? AND header IS NOT NULL"
 APPEND = "INSERT INTO steps (run, seq, kind, name, request, at_ms, out) VALUES (?, ?, ?, ?, ?, ?, ?)"
-STEPS = "SELECT seq, kind, name, request, at_ms, out FROM steps WHERE run = ? ORDER BY seq"
+STEPS = "SELECT seq, kind, name, request, at_ms, out FROM steps WHERE run = ? AND seq > ? ORDER BY seq"
 COMMITS = """SELECT out FROM steps WHERE run IN (SELECT run FROM runs WHERE run_id = ?) AND kind = 'commit'
 ORDER BY seq DESC"""
 COMMIT = "UPDATE runs SET receipt = ? WHERE run = ?"

@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win several times
+_DOUBT_TRIES = 3  # the disk may fail again while a writer waits
 _MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept while the database takes none
 _LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
 _LOCK_PAUSE_S = 0.01
@@ -214,14 +215,8 @@ class Store:
         with self._lock:
             self._require_open()
             self._commit(self._taken())
-            with self._failing(), self._shared():
-                self._begin(durable=True)
-                try:
-                    yield self._tx
-                    self._raw.execute("COMMIT")
-                except BaseException:
-                    self._roll_back()
-                    raise
+            with self._failing(), self._begun(durable=True):
+                yield self._tx
 
     def _hand_over(self, job: _Job[Any], *, now: bool) -> None:
         with self._changed:
@@ -271,21 +266,15 @@ class Store:
         apart = apart or (len(jobs) == 1 and jobs[0].deferred)
         one_raised = False
         try:
-            with self._failing(), self._shared():
-                self._begin(durable=any(job.durable for job in jobs))
-                try:
-                    tx = self._tx
-                    for job in jobs:
-                        one_raised = True
-                        if apart:
-                            self._do_apart(job)
-                        else:
-                            job.result = job.work(tx)
-                    one_raised = False
-                    self._raw.execute("COMMIT")
-                except BaseException:
-                    self._roll_back()
-                    raise
+            with self._failing(), self._begun(durable=any(job.durable for job in jobs)):
+                tx = self._tx
+                for job in jobs:
+                    one_raised = True
+                    if apart:
+                        self._do_apart(job)
+                    else:
+                        job.result = job.work(tx)
+                one_raised = False
         except BaseException as error:  # noqa: BLE001  every job of the batch is told, and nothing of any is there
             if one_raised and not apart and len(jobs) > 1 and isinstance(error, Exception):
                 self._commit(jobs, apart=True)
@@ -320,6 +309,27 @@ class Store:
             return self._core  # type: ignore[no-any-return]
 
         return Tx(self._raw, as_core, is_sqlite=self.is_sqlite)
+
+    @contextlib.contextmanager
+    def _begun(self, *, durable: bool) -> Iterator[None]:
+        """A transaction: committed when the block ends, undone when it raises. An error of the disk is noted before that, for
+        then the next process begins. One that had waited for it looks again.
+        NOTE: SQLite itself undoes a COMMIT that fails. Who begins between that and the mark does not see it."""
+        for _ in range(_DOUBT_TRIES):
+            with self._shared():
+                self._begin(durable=durable)
+                if self._driver.lock_fd is None or not self._driver.is_doubtful:
+                    try:
+                        yield
+                        self._raw.execute("COMMIT")
+                    except BaseException as error:
+                        self._told(error)
+                        self._roll_back()
+                        raise
+                    return
+                self._roll_back()
+            time.sleep(_LOCK_PAUSE_S)  # who met the error is about to let go of the lock
+        raise self._in_doubt()
 
     def _begin(self, *, durable: bool) -> None:
         if not self.is_sqlite:
@@ -396,12 +406,8 @@ class Store:
             return
         # After an I/O error nothing is acknowledged before all that the log holds is in the database file, and synced: a frame
         # that was lost would take every later one with it.
-        # NOTE: a process that commits in the instant between another's error and its mark does not see it.
         if self._driver.is_doubtful and not self._checkpoint("TRUNCATE"):
-            raise StorageFailed(
-                f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
-                fix="end what reads it, and check the disk; it is tried again",
-            )
+            raise self._in_doubt()
         give_up_at = time.monotonic() + _LOCK_PATIENCE_S
         while not try_flock(fd, fcntl.LOCK_SH):
             if time.monotonic() > give_up_at:
@@ -411,6 +417,12 @@ class Store:
             yield
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _in_doubt(self) -> StorageFailed:
+        return StorageFailed(
+            f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
+            fix="end what reads it, and check the disk; it is tried again",
+        )
 
     def _checkpoint(self, mode: str) -> bool:
         """True when all of the log came in: not while somebody reads an older state, or another process writes."""

@@ -88,17 +88,10 @@ class Forgetting:
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
-    async def _require_no_unfinished_run(self, traces: Traces) -> None:
-        """Raises CannotForget: its journal is being written, and its agents have read the text."""
-        for run_id, run in sorted(self._run.runs.active.items()):
-            if run_id != self._run.id and await asyncio.to_thread(traces.are_in, run):
-                fix = f"wait for its end or `council cancel {run_id}`, then forget again"
-                raise CannotForget(f"the unfinished run {run_id} has the text to forget.", fix=fix)
-
     async def _look(self) -> ForgetSurvey:
         """Looks beside the other runs: a large home takes a while."""
         job = await self._prepared()
-        await self._require_no_unfinished_run(job.traces)
+        await job.traces.require_in_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
         page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
@@ -144,8 +137,10 @@ class Forgetting:
 
     async def _forget(self, found: ForgetSurvey) -> ForgetRecord:
         job = await self._prepared()
-        await self._remove(job)
-        await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
+        try:
+            await self._remove(job)
+        finally:  # also of what was rewritten before something stood in the way
+            await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
         command = job.command
         left = await asyncio.to_thread(job.traces.left) if command.text is not None else Remains()
         return ForgetRecord(
@@ -191,7 +186,7 @@ class Forgetting:
     async def _remove(self, job: _Job) -> None:
         """Removes until nothing is found: while indexes are built, a search of another run may bring the text back."""
         for _ in range(_MAX_PASSES):
-            await self._require_no_unfinished_run(job.traces)
+            await job.traces.require_in_no_unfinished_run()
             changed = await job.traces.remove()
             changed = (job.whole is not None and await job.whole.remove()) or changed
             try:

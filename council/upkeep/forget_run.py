@@ -53,7 +53,9 @@ class WholeRun:
         self._store = core.store
         self._ledger = core.ledger
         self.unread: set[str] = set()  # runs whose journals `spans` could not read
-        self._pieces: set[bytes] = set()  # of the run's rows, and of its words in those of others
+        self._pieces: set[bytes] = (
+            set()
+        )  # of all rows of the run, and of its words in those of others; empty: not known
 
     def require_ended(self) -> None:
         """Raises CannotForget."""
@@ -83,7 +85,7 @@ class WholeRun:
                 summaries |= {tried.text.strip(), tried.result.text.strip()}
         entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
         with self._store.reading() as tx:
-            self._pieces = self._pieces_of_rows(tx)
+            self._pieces = self._pieces_of_rows(tx, journal.header.title) if journal is not None else set()
         for text in entries | summaries if self._pieces else ():
             self._pieces |= pieces_of(json.dumps(text, ensure_ascii=False).encode())
         return [
@@ -91,17 +93,23 @@ class WholeRun:
             *(Span(text, self._mark) for text in sorted(summaries) if text),
         ]
 
-    def _pieces_of_rows(self, tx: Tx) -> set[bytes]:
-        """Empty where the journal is gone: a kill came between its end and the sweep."""
+    def _pieces_of_rows(self, tx: Tx, title: str) -> set[bytes]:
+        """Empty where they do not tell all: of the title they are too short, or a kill came when some rows had the mark, or none
+        was left."""
+        from council.upkeep.table_words import words_of_run  # not at the top, as in `look`
+
         found = tx.execute(sql.HEADER, (self._run_id,)).fetchone()
-        if found is None:
+        if found is None or not pieces_of(json.dumps(title, ensure_ascii=False).encode()):
             return set()
-        texts = [
+        said = [
             *tx.execute(sql.WORDS_OF_RUN, (self._run_id,)).fetchone(),
             *(row.out for _, row in rows_of(tx, found[0])),
+            *(bytes(row[0]) for row in tx.execute(sql.KEPT_BYTES, (self._run_id,)).fetchall()),
+            *words_of_run(tx, self._core.tables, self._run_id),
         ]
-        kept = [bytes(row[0]) for row in tx.execute(sql.KEPT_BYTES, (self._run_id,)).fetchall()]
-        return set().union(*(pieces_of(data) for data in (*(text.encode() for text in texts if text), *kept)))
+        texts = [text.encode() if isinstance(text, str) else text for text in said if text]
+        has_begun = any(self._mark.encode() in text for text in texts)
+        return set() if has_begun else set().union(*map(pieces_of, texts))
 
     def may_be_in(self, copy: Path) -> bool:
         """True where a copy of the database holds words of the run that are in none of its rows, or where that cannot be told:

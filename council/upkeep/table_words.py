@@ -44,6 +44,15 @@ def count_words(tx: Tx, rooms: Iterable[str], change: Change, *, run_id: str | N
     return sum(1 for _ in _changes(tx, rooms, change, run_id))
 
 
+def words_of_run(tx: Tx, rooms: Iterable[str], run_id: str) -> Iterator[str | bytes]:
+    """The words of all rows that name the run, as the file has them: those that `change_words` and `drop_rows` reach."""
+    for table in _tables(tx, rooms):
+        words = ", ".join(f'"{column.name}"' for column in words_of(table))
+        if not table.info.get(SEALED) and words and "run_id" in table.c:
+            for row in tx.execute(f'SELECT {words} FROM "{table.name}" WHERE run_id = ?', (run_id,)):  # noqa: S608  our names
+                yield from (value for value in row if isinstance(value, str | bytes))
+
+
 def drop_rows(tx: Tx, rooms: Iterable[str], run_id: str) -> None:
     """Deletes the rows that go with the journal of a run."""
     for table in _tables(tx, rooms):

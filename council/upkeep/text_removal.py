@@ -23,7 +23,7 @@ from council.agents.session_file import SESSION_ENDING, decode_session, encode_s
 from council.commands.file_formats import NotACommand, read_document
 from council.engine import journal_rewriting
 from council.engine import statements as sql
-from council.engine.journal import Journal, header_of, record_of, rows_of
+from council.engine.journal import Journal, JournalRow, header_of, record_of, rows_of
 from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written, written_at
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
@@ -90,6 +90,11 @@ def unended(run_id: str) -> CannotForget:
     return CannotForget(f"run {run_id} has not ended.", fix=fix)
 
 
+def _holding(run: Run) -> CannotForget:
+    fix = f"wait for its end or `council cancel {run.id}`, then forget again"
+    return CannotForget(f"the unfinished run {run.id} has the text to forget.", fix=fix)
+
+
 class Remains(msgspec.Struct, frozen=True):
     """Files that still hold a text and are a person's, and how many could not be looked into."""
 
@@ -111,11 +116,29 @@ class Traces:
         # Files and ended runs without the texts, as they looked when they were read.
         self._free: dict[Path, _Stamp] = {}
         self._free_runs: dict[int, _RunStamp] = {}
+        self._free_copies: dict[str, str] = {}  # their sha256
+        self._free_rows: dict[str, int] = {}  # of unfinished runs: the last row that was read
 
-    def are_in(self, run: Run) -> bool:
-        """Tells whether the journal of a run that goes on has any of the texts, or its command."""
-        header = msgspec.json.encode(run.header).decode()
-        return self._holds(header) or self._store.read(partial(self._held, run=run.journal.run))
+    async def require_in_no_unfinished_run(self) -> None:
+        """Raises CannotForget where the journal or the command of a run that goes on has a text: its agents have read it."""
+        self._free_rows.clear()
+        for run in self._unfinished():
+            if await asyncio.to_thread(self._is_in_unfinished, run):
+                raise _holding(run)
+
+    def _unfinished(self) -> list[Run]:
+        return [run for run_id, run in sorted(self._beside.active.items()) if run_id != self._run_id]
+
+    def _is_in_unfinished(self, run: Run) -> bool:
+        last = self._free_rows.get(run.id)
+        if last is None and self._holds(msgspec.json.encode(run.header).decode()):
+            return True
+        with self._store.reading() as tx:
+            rows = rows_of(tx, run.journal.run, after=last or 0)
+            if self._held(rows):
+                return True
+        self._free_rows[run.id] = rows[-1][0] if rows else last or 0
+        return False
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
@@ -139,10 +162,17 @@ class Traces:
         from council.upkeep.table_words import change_words  # not at the top, as in `look`
 
         done: list[bool] = []
-        async with self._beside.stillness():  # memory first: no run that begins is given a text any more
-            memories = await asyncio.to_thread(lambda: [self._changed_file(path) for path in self._held_memories()])
-            done += [rewritten(*change) for change in memories]
-            done += [self._in_copy(name) for name in await asyncio.to_thread(self._held_copies)]
+        # Memory first. What has no text is looked for beside the runs, and is then known.
+        await asyncio.to_thread(lambda: (self._held_memories(), self._held_copies()))
+        async with self._beside.stillness():
+            # Nothing is awaited from here on, so that no run reads a memory in between: one that has the text from it by now
+            # is named while all stands as it was, and one that reads it from now on is not given the text any more.
+            # NOTE: a run that has read it and has recorded nothing yet is named in the next pass.
+            for run in self._unfinished():  # what was recorded since they were looked at: that is little
+                if self._is_in_unfinished(run):
+                    raise _holding(run)
+            done += [rewritten(*self._changed_file(path)) for path in self._held_memories()]
+            done += [self._in_copy(name) for name in self._held_copies()]
         found = await asyncio.to_thread(lambda: list(self._runs()))
         run_ids = {one.run_id for one in found}
         done.append(await asyncio.to_thread(self._core.audit.log().forget, self._holds, self._run_id, run_ids) > 0)
@@ -162,24 +192,21 @@ class Traces:
         written anew where `may_be_in` finds that something is left between its rows. Its copy is searched for that, since
         `is_database` tells why the file itself is not opened. Raises StorageFailed."""
         with CHANGING:
-            self._sweep(may_be_in)
-
-    def _sweep(self, may_be_in: Callable[[Path], bool]) -> None:
-        self._store.sweep()
-        if self._store.is_sqlite:
-            renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
-            had_copies = bool(copies_of(self._home))
-            copy = renew()
-            if may_be_in(copy):
-                self._store.rebuild()
-                self._store.sweep()
-                if had_copies:
-                    renew()
-            if not had_copies:
-                copy.unlink()
-        beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
-        for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
-            path.unlink(missing_ok=True)
+            self._store.sweep()
+            if self._store.is_sqlite:
+                renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
+                had_copies = bool(copies_of(self._home))
+                copy = renew()
+                if may_be_in(copy):
+                    self._store.rebuild()
+                    self._store.sweep()
+                    if had_copies:
+                        renew()
+                if not had_copies:
+                    copy.unlink()
+            beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+            for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
+                path.unlink(missing_ok=True)
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""
@@ -256,20 +283,29 @@ class Traces:
     def _ended_run(self, tx: Tx, run: int, run_id: str) -> _EndedRun:
         header, receipt = tx.execute(sql.WORDS_OF_RUN, (run_id,)).fetchone()
         pages = tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall()
-        held = header is not None and (self._holds(header) or self._held(tx, run))
+        held = header is not None and (self._holds(header) or self._held(rows_of(tx, run)))
         held = held or any(self._holds(text_of(bytes(row[0]))) for row in pages)
         return _EndedRun(run, run_id, held, self._holds(receipt or ""))
 
-    def _held(self, tx: Tx, run: int) -> bool:
-        return any(self._holds(row.out) or self._holds(row.name) for _, row in rows_of(tx, run))
+    def _held(self, rows: Iterable[tuple[int, JournalRow]]) -> bool:
+        return any(self._holds(row.out) or self._holds(row.name) for _, row in rows)
 
     def _held_memories(self) -> list[Path]:
         memories = (path for path in files_below(self._home.session_states) if path.name != "README.md")
         return [path for path in memories if self._is_in(path)]
 
     def _held_copies(self) -> list[str]:
-        names = kept_names(self._store, COPIES)
-        return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
+        held = []
+        for name in kept_names(self._store, COPIES):
+            data = kept_data(self._store, COPIES, name) or b""
+            stamp = sha256_hex(data)
+            if self._free_copies.get(name) == stamp:
+                continue
+            if self._holds(text_of(data)):
+                held.append(name)
+            else:
+                self._free_copies[name] = stamp
+        return held
 
     def _in_copy(self, name: str) -> bool:
         before = kept_data(self._store, COPIES, name) or b""
@@ -298,17 +334,18 @@ class Traces:
     async def _in_run(self, found: _EndedRun) -> bool:
         """The page, then journal and receipt: what is cut off is found again. False where only a lane's name holds it."""
 
-        def look(tx: Tx) -> tuple[list[int], list[Record]] | None:
-            row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+        def look() -> tuple[list[int], list[Record]] | None:
+            with self._store.reading() as tx:
+                row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+                rows = rows_of(tx, found.run)
             if row is None:
                 return None
-            rows = rows_of(tx, found.run)
             return [seq for seq, _ in rows], [
                 header_of(row[1], found.run_id),
                 *(record_of(row, found.run_id) for _, row in rows),
             ]
 
-        numbered = await asyncio.to_thread(self._store.read, look)
+        numbered = await asyncio.to_thread(look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)
         if numbered is None:
             return receipt is not None and self._in_receipt(receipt)

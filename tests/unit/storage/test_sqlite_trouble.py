@@ -8,7 +8,9 @@ import os
 import random
 import sqlite3
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -92,6 +94,57 @@ def test_after_an_io_error_no_other_process_acknowledges_before_that_either(tmp_
         with closing(Store(drivers.driver_of(tmp_path, None))) as later, watched(later) as driver:
             set_mark(later, "d", "1")
             assert driver.count(CHECKPOINT) == 0
+
+
+def in_a_transaction_of_its_own(store: Store, name: str) -> None:
+    with store.transaction() as tx:
+        tx.execute(SET_MARK, (name, ""))
+
+
+def written_at_once(store: Store, name: str) -> None:
+    set_mark(store, name, "")
+
+
+@pytest.mark.parametrize("fails", [written_at_once, in_a_transaction_of_its_own])
+@pytest.mark.parametrize("waits", [written_at_once, in_a_transaction_of_its_own])
+def test_who_waits_while_another_process_meets_an_io_error_acknowledges_nothing_before_that_either(
+    tmp_path: Path, fails: Callable[[Store, str], None], waits: Callable[[Store, str], None]
+) -> None:
+    began, is_waiting, has_failed = threading.Event(), threading.Event(), threading.Event()
+
+    def fail() -> None:
+        is_waiting.wait(60)
+        sqlite_error(sqlite3.SQLITE_IOERR)()
+
+    def let_go() -> None:
+        has_failed.wait(60)
+
+    with (
+        closing(Store.open(tmp_path)) as failing,
+        closing(Store.open(tmp_path)) as waiting,
+        watched(failing) as driver,
+        watched(waiting) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        driver.before["COMMIT"] = fail
+        driver.after["BEGIN IMMEDIATE"] = began.set
+        failed = pool.submit(fails, failing, "a")
+        began.wait(60)
+        other.before["BEGIN IMMEDIATE"] = is_waiting.set
+        other.before["ROLLBACK"] = let_go
+        done = pool.submit(waits, waiting, "b")
+        with pytest.raises(StorageFailed, match="injected"):
+            failed.result(60)
+        has_failed.set()
+        done.result(60)
+        assert [one for one in other.statements if not one.startswith(("INSERT", "PRAGMA synchronous"))] == [
+            "BEGIN IMMEDIATE",
+            "ROLLBACK",
+            f"{CHECKPOINT}(TRUNCATE)",
+            "BEGIN IMMEDIATE",
+            "COMMIT",
+        ]
+        assert (mark(waiting, "a"), mark(waiting, "b")) == (None, "")
 
 
 async def test_an_io_error_of_one_job_among_others_is_one_too(store: Store) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, select
@@ -14,6 +16,7 @@ from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, 
 from council.app import App, build_app, tables_of
 from council.desk.all_systems import house
 from council.engine import statements as sql
+from council.engine.journal import Journal, rows_of
 from council.engine.ledger import Ledger
 from council.engine.runs import Runs
 from council.ids import SystemClock
@@ -23,6 +26,7 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store, Tx
 from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words, metadata, words_of
 from council.storage.versions import DATABASE_FILE
+from council.upkeep import text_removal
 from council.upkeep.copies import blocks_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import Span
@@ -63,7 +67,7 @@ async def app(tmp_path: Path, letters: Table) -> AsyncIterator[App]:
     app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys, systems=house())
     app.store.write_now(lambda tx: letters.create(tx.core))
     for number, run_id in enumerate((FIRST, "20260102-000000-bbbbbbbb")):
-        ended(app.store, run_id, 1_000 + number)
+        ended(app.store, run_id, 1_000 + number, title="A task that is called so")
         row = {
             "run_id": run_id,
             "subject": f"{TEXT}, and {SECRET}",
@@ -124,6 +128,40 @@ async def test_a_text_is_looked_for_in_a_thread_beside_runs_that_end_and_once_in
     assert [text for text, _, _ in looked].count(header) == 2
 
 
+async def test_who_reads_does_not_wait_while_a_journal_is_looked_through(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def read_beside(what: str) -> None:
+        reader = threading.Thread(target=lambda: seen.append((what, app.store.read(lambda tx: 1))), daemon=True)
+        reader.start()
+        reader.join(10)
+        assert not reader.is_alive()
+
+    class Slow(Span):
+        def is_in(self, text: str) -> bool:
+            read_beside("a text")
+            return super().is_in(text)
+
+    def slow(tx: Tx, run: int) -> Any:
+        read_beside("a row")
+        return rows_of(tx, run)
+
+    run = PastRun(Journal(app.ledger.journal(FIRST).header, (), run=1))
+    span = Slow("Task", "[gone]")
+    run.runs.active[FIRST] = run
+    forgetting = PastRun(app.ledger.journal("20260102-000000-bbbbbbbb"))
+    forgetting.runs = run.runs
+    await Traces(app, forgetting, [Slow("stands nowhere", "[gone]")]).require_in_no_unfinished_run()
+    assert [what for what, _ in seen] == ["a text"] * 3  # of the header and the step
+    seen.clear()
+    monkeypatch.setattr(text_removal, "rows_of", slow)
+    ended_run = text_removal._EndedRun(1, FIRST, held=True, in_receipt=True)
+    await Traces(app, run, [span])._in_run(ended_run)
+    assert seen[0] == ("a row", 1)
+
+
 async def test_forgetting_writes_the_database_anew_only_where_its_file_still_has_the_text(
     app: App, letters: Table
 ) -> None:
@@ -145,11 +183,23 @@ async def test_forgetting_writes_the_database_anew_only_where_its_file_still_has
         assert TEXT.encode() not in (app.home.runtime / DATABASE_FILE).read_bytes()
 
 
+@pytest.mark.parametrize("place", ["a page", "a step", "a row that goes", "a row that stays"])
 async def test_forgetting_a_run_writes_the_database_anew_only_where_words_of_it_alone_are_left_in_the_file(
-    app: App, letters: Table
+    app: App, letters: Table, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     words, title = "Grete said at the long table that nobody else may call", "A title that another row has"
-    kept = [(FIRST, "artifact.md", f'"{title}": "{words}"'.encode()), ("memory", "x", f'"{title}"'.encode())]
+    said = f'"{title}": "{words}"'
+    kept = [("memory", "x", f'"{title}"'.encode())]
+    if place == "a page":
+        kept.append((FIRST, "artifact.md", said.encode()))
+    elif place == "a step":
+        step = "UPDATE steps SET out = ? WHERE run IN (SELECT run FROM runs WHERE run_id = ?)"
+        app.store.write_now(lambda tx: tx.execute(step, (json.dumps(said), FIRST)))
+    else:
+        letter = letters.update().where(letters.c.run_id == FIRST).values(subject=said)
+        app.store.write_now(lambda tx: tx.core.execute(letter))
+    if place == "a row that stays":
+        monkeypatch.delitem(letters.info, GOES_WITH_RUN)
     app.store.write_now(lambda tx: [tx.execute(sql.KEEP, row) for row in kept])
     whole = WholeRun(app, Runs({}), FIRST, "[gone]")
     traces = Traces(app, PastRun(app.ledger.journal(FIRST)), whole.spans())
@@ -162,10 +212,30 @@ async def test_forgetting_a_run_writes_the_database_anew_only_where_words_of_it_
         traces.sweep(whole.may_be_in)
         assert driver.count("VACUUM") == 1
         assert words.encode() not in (app.home.runtime / DATABASE_FILE).read_bytes()
-        again = WholeRun(app, Runs({}), FIRST, "[gone]")  # after a kill nobody knows its words any more
-        traces = Traces(app, PastRun(app.ledger.journal("20260102-000000-bbbbbbbb")), again.spans())
-        traces.sweep(again.may_be_in)
-        assert driver.count("VACUUM") == 2
+
+
+@pytest.mark.parametrize("begun", [WholeRun._remove_beside, WholeRun._remove_still], ids=["some rows", "all rows"])
+async def test_forgetting_a_run_writes_the_database_anew_where_a_kill_came_before_all_of_it_was_gone(
+    app: App, letters: Table, begun: Callable[[WholeRun], object]
+) -> None:
+    begun(WholeRun(app, Runs({}), FIRST, "[gone]"))
+    again = WholeRun(app, Runs({}), FIRST, "[gone]")  # it does not know all of its words any more
+    assert vacuums(app, again) == 1
+
+
+async def test_forgetting_a_run_writes_the_database_anew_where_its_title_is_too_short_to_be_known(app: App) -> None:
+    short, long = "20260103-000000-cccccccc", "20260104-000000-dddddddd"
+    ended(app.store, short, 3_000, title="Fire Bob?")
+    ended(app.store, long, 4_000, title="Fire Bob and no other of them?")
+    assert [vacuums(app, WholeRun(app, Runs({}), run_id, "[gone]")) for run_id in (long, short)] == [0, 1]
+
+
+def vacuums(app: App, whole: WholeRun) -> int:
+    """How many times the database is written anew by a sweep that knows what this run said."""
+    traces = Traces(app, PastRun(app.ledger.journal("20260102-000000-bbbbbbbb")), whole.spans())
+    with watched(app.store) as driver:
+        traces.sweep(whole.may_be_in)
+        return driver.count("VACUUM")
 
 
 def split_and_merged(store: Store, said: str = TEXT) -> None:
