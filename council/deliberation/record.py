@@ -139,7 +139,9 @@ async def settle(
     if sound is not None:
         return ClosingRecord(sound, settled.repair, repairs=repairs)
     fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems)
-    text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
+    answers = [each.text for each in reversed(said) if has_an_answer(each.text)]
+    answers.sort(key=is_attempt, reverse=True)  # words beside a record speak of it, as an apology does
+    text = next(map(without_thoughts, answers), "")
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
     return ClosingRecord(None, settled.repair, fault, repairs, text, failure)
 

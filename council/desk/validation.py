@@ -73,6 +73,9 @@ def judge(
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
         return FileVerdict(warnings=(unchecked,), type=command.type)
+    if desk.keys.redactor.redact(file.name) != file.name:
+        problem = Problem("the file's name has a secret in it", "rename it")
+        return FileVerdict((problem,), type=command.type, code=CommandInvalid.code)
     verdict = _foreseen(desk, document, command)
     missing: list[str] = []
     type_ = types[command.type]

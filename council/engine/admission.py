@@ -66,6 +66,7 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
         recorded = dump(command) if terms.recorded is None else terms.recorded
         for key in sorted(type_.keys_of_names & recorded.keys()):
             _require_no_secret(key, recorded[key], premises.redactor)
+        _require_no_secret("output_artifact_path", terms.output_path, premises.redactor)
     return Grant(principal, terms)
 
 

@@ -28,7 +28,7 @@ from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import DECIDED, EPOCH, Commit, RunStatus
 from council.engine.runs import Execution, Finish, Outcome, Run, RunPause, Runs, UnknownType
-from council.errors import CouncilError, Drift, PathRefused, StorageFailed
+from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
 from council.storage.paths import ConfinedRoot
@@ -43,9 +43,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NoWork:
-    """The work of a run that nobody here can do, as one that an older version began: it fails and leaves a receipt alone."""
+    """The work of a run that nobody here can do or read, as one that an older version began: it fails and leaves a receipt
+    alone."""
 
-    error: UnknownType
+    error: UnknownType | JournalDamaged
 
     async def work(self) -> None:
         raise self.error
@@ -108,7 +109,7 @@ class Executor:
             await self._audit.drift_accepted(run.id)
         try:
             execution = self._runs.begin(run)
-        except UnknownType as error:
+        except (UnknownType, JournalDamaged) as error:
             execution = NoWork(error)
         run.publish(RunStart(title=header.title, attempt=journal.attempts, file=header.file.name))
         if run.cancel_reason:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, Unpack
 
 import msgspec
+from pydantic import ValidationError
 
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Output, StoreEntry
@@ -17,7 +18,7 @@ from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus, Waiting
-from council.errors import CouncilError, ModelErrorKind
+from council.errors import CouncilError, JournalDamaged, ModelErrorKind
 from council.events import Event, Events, ModelRetry
 from council.ids import Principal
 from council.redaction import Redactor
@@ -246,14 +247,18 @@ class Runs:
             self._waking(run)
 
     def begin(self, run: Run) -> Execution:
-        """The work of a run, by who does its type here. Raises UnknownType."""
+        """The work of a run, by who does its type here. Raises UnknownType, JournalDamaged."""
         handler = self.handlers.get(run.header.type)
         if handler is None:
             raise UnknownType(
                 f"run {run.id} is of type {run.header.type!r}, which no system of this council knows.",
                 fix="use the council that made it, with all its systems",
             )
-        return handler(run)
+        try:
+            return handler(run)
+        except ValidationError as error:
+            told = f"the command of run {run.id} does not hold what it should ({error.error_count()} faults)."
+            raise JournalDamaged(told, fix="drop the command again") from error
 
     @contextlib.asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:

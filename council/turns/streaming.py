@@ -12,7 +12,10 @@ from council.llm.base import Restartable
 from council.markup import CLOSING, OPENING, equal_at_start, without_thoughts
 from council.safety.untrusted import clean
 
-_BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
+# From here on it is not for watching: the block of a turn, or a record in JSON behind an introduction.
+_BLOCK = re.compile(r"(?:```|~~~)[ \t]*(?:council|(?:json)?[ \t]*\r?\n\s*\{)|^\{\s*[\"}]", re.IGNORECASE | re.MULTILINE)
+_MAY_BLOCK = re.compile(r"(?:```|~~~)[ \t]*(?:json)?\s*\Z", re.IGNORECASE)  # as long as nothing follows
+_MAY_BLOCK_CHARS = 40
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
 _TO_UNSPACED = re.compile(r".*[^\x00-\x7f]", re.DOTALL)
 _MAX_UNBROKEN = 400  # characters: beyond, a script without spaces is shown, too; a key is in no such script
@@ -98,6 +101,8 @@ def visible(reply: str, *, whole: bool = False) -> str:
         said = said[: openings[-1]]
     if whole:
         return said
+    if block := _MAY_BLOCK.search(said.removesuffix(_MORE), max(0, len(said) - _MAY_BLOCK_CHARS)):
+        said = said[: block.start()]
     end = max(said.rfind(" "), said.rfind("\n")) + 1
     if len(said) - end > _MAX_UNBROKEN and (unspaced := _TO_UNSPACED.match(said, end)):
         end = unspaced.end()

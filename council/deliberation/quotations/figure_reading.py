@@ -175,7 +175,8 @@ _HEDGE = re.compile(
 )
 # Before `more than` and `less than`, in the same clause, it says the opposite.
 _NOT = re.compile(
-    r"\b(?:no|not|none|neither|never|kein(?:er|e[nrs]?)?|nicht|weder|nie|aucun|aucune|jamais|ningun[ao]?|ningún|nunca|geen|niet)"
+    r"\b(?:no|not(?! only)|\w+n['’]t|cannot|none|neither|never|pas|kein(?:er|e[nrs]?)?|nicht|weder|nie"
+    r"|aucun|aucune|jamais|ningun[ao]?|ningún|nunca|geen|niet)"
     r"\b[^,.:;!?\[\n]*\Z",
     re.IGNORECASE,
 )
@@ -207,15 +208,15 @@ _LIST_MARK = re.compile(
 )
 # The times that an amount may be for, in months: behind `a` or `per`, and alone.
 _PERIODS = (
-    ("12", r"year(?! ago| earlier| later)|yr|jahr|an|année|annum", r"annually|yearly|p\. ?a|jährlich"),
+    ("12", r"year(?! ago| earlier| later)|yr|jahr|an|année|annum|año|anno|jaar", r"annually|yearly|p\. ?a|jährlich"),
     ("3", "quarter|quartal|vierteljahr|trimestre", "quarterly|vierteljährlich"),
-    ("1", "month|monat|mois", "monthly|monatlich|mtl"),
-    ("3/13", "week|woche|semaine", "weekly|wöchentlich"),
+    ("1", "month|monat|mois|mes|mese|maand", "monthly|monatlich|mtl"),
+    ("3/13", "week|woche|semaine|semana|settimana", "weekly|wöchentlich"),
     ("12/365", "day|tag|jour", "daily|täglich"),
 )
 _PER = re.compile(
     "|".join(
-        rf"(?P<p{at}>\s*(?:(?:an?|per|each|every|[ia]m|pro|je|par|in der|/)\s*(?:{noun})|{alone})\b(?! [0-9]))"
+        rf"(?P<p{at}>\s*(?:(?:an?|per|each|every|[ia]m|al|pro|je|par|in der|/|all['’])\s*(?:{noun})|{alone})\b(?! [0-9]))"
         for at, (_, noun, alone) in enumerate(_PERIODS)
     ),
     re.IGNORECASE,

@@ -282,6 +282,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "The lease runs 12 months; 12 people pay 310 EUR; It is 3,200 EUR in ten months; It is 3,700 EUR a year",
         ),
         (
+            "La cuota es de 700 euros al mes.",
+            "8.400 euros al año; 8,400 EUR a year",
+            "8.500 euros al año; 700 euros al año",
+        ),
+        (
             "It costs 640 EUR to set up and 1,280 EUR for 40 users; the tyres cost 900 EUR.",
             "Two of them, at 640 EUR each, cost 1,280 EUR; At 900 EUR a set, 14 sets cost 12,600 EUR",
             "It costs 1,280 EUR for 2 users; We need 14 vans, and they cost 12,600 EUR; At 900 EUR a set, 14 cost 12,700 EUR",

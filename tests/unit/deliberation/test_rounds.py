@@ -400,6 +400,7 @@ async def test_a_damaged_record_whose_repairs_are_prose_is_no_decision_of_that_p
     settled = one.transcript.settled
     assert settled is not None
     assert "no JSON object" in settled.fault
+    assert "Take alpha" in settled.text
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,25 @@ def cut(text: str, size: int) -> list[str]:
         ('  {"answer": "words in it"}', ""),
         ('```json\n{"answer": "words in it"}\n```', ""),
         ("```council\nwords\n```", ""),
+        (f'{SAID}```json\n{{"position": "words in it"}}\n```', SAID),
+        (f'{SAID}```\n{{"answer": "words in it"}}\n```', SAID),
+        (f'{SAID}\n{{"answer": "words in it"}}', SAID),
         ("```python\nprint(1)\n```\nIt prints. ", "```python\nprint(1)\n```\nIt prints. "),
         ("<thin air, they say, is no thought. ", "<thin air, they say, is no thought. "),
     ],
-    ids=["prose", "thought", "block", "json", "fenced json", "only a block", "other fence", "no thought"],
+    ids=[
+        "prose",
+        "thought",
+        "block",
+        "json",
+        "fenced json",
+        "only a block",
+        "block of json",
+        "bare block",
+        "record",
+        "other fence",
+        "no thought",
+    ],
 )
 def test_the_words_are_heard_and_neither_thoughts_nor_blocks(reply: str, expected: str, size: int) -> None:
     text, told = heard(cut(reply, size))
