@@ -19,8 +19,8 @@ from council.engine.journal import FINISH, Journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt
 from council.engine.records import WAITS, RunHeader, RunStatus
-from council.engine.runs import Finish, Handler
-from council.errors import CouncilError
+from council.engine.runs import Finish, Handler, Runs, UnknownType
+from council.errors import CouncilError, JournalDamaged
 from council.ids import timestamp_of
 from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
@@ -184,14 +184,19 @@ async def explain(
     if finish is None and receipt is not None:
         finish = Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
     account, missing = None, []
-    if (handler := handlers.get(header.type)) is None:
+    try:
+        execution = Runs(handlers).begin(PastRun(journal))
+    except UnknownType:
         missing.append(
             f"No system of this council knows runs of type `{header.type}`, so it cannot say what its agents did."
         )
-    elif isinstance(execution := handler(PastRun(journal)), Accountable):
-        with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
-            await work_again(execution, None)
-        account = execution.account(finish)
+    except JournalDamaged as error:
+        missing.append(f"What its agents did cannot be told: {error.message}")
+    else:
+        if isinstance(execution, Accountable):
+            with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
+                await work_again(execution, None)
+            account = execution.account(finish)
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         missing.append("Steps that an older version recorded have no times.")
     if receipt is not None and account is not None and (calls := len(account.calls)) != receipt.calls:

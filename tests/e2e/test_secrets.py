@@ -201,3 +201,22 @@ def test_what_only_dotenv_or_an_issuers_shape_tells_is_nowhere_and_not_in_what_v
     assert "`input_artifacts` has a secret in it" in done.stdout
     assert [value for value in (portal, "Tr0ub4dor", *issued) if any(value in each for each in told)] == []
     assert [each[:200] for each in told[:5] if GITHUB in each] == []
+
+
+def test_a_command_that_cannot_be_read_without_its_secret_fails_and_frees_its_lane(
+    home: Path, env: dict[str, str]
+) -> None:
+    replaced = {
+        "type": "memory",
+        "role": "AUDITOR",
+        "action": "replace",
+        "answers": [{"run_id": GITHUB, "answer": "x"}],
+    }
+    drop_command(home, replaced, "memory.json")
+    drop_command(home, command(), "next.json")
+    done = run_cli("run", "--once", "--model", "offline", cwd=home, env=env)
+    assert GITHUB not in done.stdout
+    ended = {receipt["type"]: (receipt["run_id"], receipt["status"]) for receipt in receipts(home)}
+    assert {type_: status for type_, (_, status) in ended.items()} == {"memory": "failed", "deliberate": "succeeded"}
+    explained = run_cli("explain", ended["memory"][0], cwd=home, env=env)
+    assert (explained.returncode, "does not hold what it should" in explained.stdout) == (0, True)
