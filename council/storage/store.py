@@ -51,10 +51,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win several times
-_DOUBT_TRIES = 3  # the disk may fail again while a writer waits
 _MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept while the database takes none
-_LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
-_LOCK_PAUSE_S = 0.01
+_LOCK_PATIENCE_S = 6.0  # for another process that writes, or moves the log into the file
+_LOCK_PAUSE_S = 0.001
 _INTERRUPT_S = 0.05
 _DEFERRED_S = 0.25  # what was deferred is written after so long, if nothing else is
 _DAEMON_LOCK = 0x6461656D6F6E  # "daemon": PostgreSQL's advisory lock of the one who works the runs
@@ -312,24 +311,17 @@ class Store:
 
     @contextlib.contextmanager
     def _begun(self, *, durable: bool) -> Iterator[None]:
-        """A transaction: committed when the block ends, undone when it raises. An error of the disk is noted before that, for
-        then the next process begins. One that had waited for it looks again.
-        NOTE: SQLite itself undoes a COMMIT that fails. Who begins between that and the mark does not see it."""
-        for _ in range(_DOUBT_TRIES):
-            with self._shared():
-                self._begin(durable=durable)
-                if self._driver.lock_fd is None or not self._driver.is_doubtful:
-                    try:
-                        yield
-                        self._raw.execute("COMMIT")
-                    except BaseException as error:
-                        self._told(error)
-                        self._roll_back()
-                        raise
-                    return
+        """A transaction: committed when the block ends, undone when it raises. An error of the disk is noted before the next
+        process may begin."""
+        with self._alone():
+            self._begin(durable=durable)
+            try:
+                yield
+                self._raw.execute("COMMIT")
+            except BaseException as error:
+                self._told(error)
                 self._roll_back()
-            time.sleep(_LOCK_PAUSE_S)  # who met the error is about to let go of the lock
-        raise self._in_doubt()
+                raise
 
     def _begin(self, *, durable: bool) -> None:
         if not self.is_sqlite:
@@ -346,7 +338,7 @@ class Store:
             return
         if change := self._driver.displaced():
             # Into the file that is open, wherever it lies now: else SQLite would apply the log to the one in its place.
-            self._checkpoint("TRUNCATE")
+            self._merge("TRUNCATE")
             raise StorageFailed(
                 f"the database {self.where} was {change} while it was in use.",
                 fix="stop the daemon; put the file back, or run `council restore`",
@@ -397,32 +389,28 @@ class Store:
         return told
 
     @contextlib.contextmanager
-    def _shared(self) -> Iterator[None]:
-        """Keeps other processes from moving the log into the file while a transaction is written. SQLite before 3.51.3 can lose
-        pages when both happen at once (its report "WAL-reset")."""
+    def _alone(self) -> Iterator[None]:
+        """Keeps other processes from writing, and from moving the log into the file meanwhile. SQLite before 3.51.3 can lose
+        pages when both happen at once (its report "WAL-reset"). After an I/O error nothing is acknowledged before all that the
+        log holds is in the database file, and synced: a frame that was lost would take every later one with it."""
         fd = self._driver.lock_fd
         if fd is None:
             yield
             return
-        # After an I/O error nothing is acknowledged before all that the log holds is in the database file, and synced: a frame
-        # that was lost would take every later one with it.
-        if self._driver.is_doubtful and not self._checkpoint("TRUNCATE"):
-            raise self._in_doubt()
         give_up_at = time.monotonic() + _LOCK_PATIENCE_S
-        while not try_flock(fd, fcntl.LOCK_SH):
+        while not try_flock(fd, fcntl.LOCK_EX):
             if time.monotonic() > give_up_at:
                 raise StorageFailed(f"{self.where} is locked by another process.", fix="end it; it is tried again")
             time.sleep(_LOCK_PAUSE_S)
         try:
+            if self._driver.is_doubtful and not self._merge("TRUNCATE"):
+                raise StorageFailed(
+                    f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
+                    fix="end what reads it, and check the disk; it is tried again",
+                )
             yield
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
-
-    def _in_doubt(self) -> StorageFailed:
-        return StorageFailed(
-            f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
-            fix="end what reads it, and check the disk; it is tried again",
-        )
 
     def _checkpoint(self, mode: str) -> bool:
         """True when all of the log came in: not while somebody reads an older state, or another process writes."""
@@ -432,13 +420,16 @@ class Store:
         if not try_flock(fd, fcntl.LOCK_EX):
             return False
         try:
-            with self._failing():
-                whole = not self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
-            if whole and mode == "TRUNCATE" and self._driver.is_doubtful:
-                self._driver.note_doubt(False)
-            return whole
+            return self._merge(mode)
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _merge(self, mode: str) -> bool:
+        with self._failing():
+            whole = not self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
+        if whole and mode == "TRUNCATE" and self._driver.is_doubtful:
+            self._driver.note_doubt(False)
+        return whole
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -489,7 +480,7 @@ class Store:
             self._require_open()
             if self._raw.execute("PRAGMA auto_vacuum").fetchone()[0] != 2:
                 return False
-            with self._shared():
+            with self._alone():
                 self._raw.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
             return bool(self._raw.execute("PRAGMA freelist_count").fetchone()[0])
 
@@ -501,7 +492,7 @@ class Store:
         with self._lock:
             self._require_open()
             self._commit(self._taken())
-            with self._failing(), self._shared():
+            with self._failing(), self._alone():
                 self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 self._raw.execute("VACUUM")
 
