@@ -135,10 +135,11 @@ async def settle(
     settled, repairs = await mend(first, reply, messages, DecisionRecord, ask, check)
     said = [reply, *(repair for repair in repairs if repair.failure is None)]
     # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
-    sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
+    candidates = [each for each in reversed(said) if not asks_for_more(each)]
+    sound = next((record for each in candidates if (record := _unchecked(each)) is not None), None)
     if sound is not None:
         return ClosingRecord(sound, settled.repair, repairs=repairs)
-    fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems)
+    fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems) or _ASKS_FOR_MORE.message
     answers = [each.text for each in reversed(said) if has_an_answer(each.text)]
     answers.sort(key=is_attempt, reverse=True)  # words beside a record speak of it, as an apology does
     text = next(map(without_thoughts, answers), "")
@@ -152,10 +153,12 @@ _ASKS_FOR_MORE = ReplyProblem(
 
 
 def asks_for_more(reply: TurnResult) -> bool:
-    """True for a closing reply with a request of its own: it waits for an answer, and is no decision yet."""
-    if is_attempt(reply.text):
+    """True for a closing reply with a request of its own, in prose or as a record's answer: it waits for an answer, and is
+    no decision yet."""
+    record = read(reply)
+    if record is None and is_attempt(reply.text):
         return False
-    return any(request.honoured for request in requests_in(without_thoughts(reply.text)))
+    return any(request.honoured for request in requests_in(record.answer if record else without_thoughts(reply.text)))
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:

@@ -363,10 +363,15 @@ async def test_a_record_that_cannot_be_read_is_repaired_in_steps_of_its_own(play
 ASKING = {"purpose": "synthesis", "text": "Let me look.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"}
 
 
+ASKING_TYPED = {**ASKING, "text": RECORD.replace("Take alpha [E1: a.md:1].", "[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]")}
+
+
+@pytest.mark.parametrize("first", [ASKING, ASKING_TYPED])
 @pytest.mark.parametrize(
     ("later", "record", "fault"),
     [
         ([CLOSING], True, ""),
+        ([ASKING_TYPED], False, "asks for more"),
         ([{"purpose": "synthesis", "text": "Take alpha."}], False, ""),
         (
             [{"purpose": "synthesis", "text": "<think>[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]</think> Take alpha."}],
@@ -378,9 +383,9 @@ ASKING = {"purpose": "synthesis", "text": "Let me look.\n\n[ORCHESTRATOR_REQUEST
     ],
 )
 async def test_a_closing_reply_that_asks_for_more_is_no_decision_yet(
-    played: Rehearsal, later: list[dict[str, Any]], record: bool, fault: str
+    played: Rehearsal, first: dict[str, Any], later: list[dict[str, Any]], record: bool, fault: str
 ) -> None:
-    model = says(ASKING, *later, default="Words.")
+    model = says(first, *later, default="Words.")
     one = council(played.run, model)
     await one.deliberate(["a.md"])
     settled = one.transcript.settled
@@ -391,6 +396,16 @@ async def test_a_closing_reply_that_asks_for_more_is_no_decision_yet(
     assert len(settled.repairs) == len(later)
     assert record or fault or settled.text == "Take alpha."
     assert any("no request is fulfilled any more" in heard.text for heard in model.heard)
+
+
+async def test_a_damaged_record_whose_repair_asks_for_more_is_no_decision(played: Rehearsal) -> None:
+    damaged = {"purpose": "synthesis", "text": RECORD.replace("0.5", '"high"')}
+    one = council(played.run, says(damaged, ASKING_TYPED, default="Words."))
+    await one.deliberate(["a.md"])
+    settled = one.transcript.settled
+    assert settled is not None
+    assert (settled.record, len(settled.repairs)) == (None, 1)
+    assert "asks for more" in settled.fault
 
 
 async def test_a_damaged_record_whose_repairs_are_prose_is_no_decision_of_that_prose(played: Rehearsal) -> None:
