@@ -35,7 +35,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         max_rounds=max_rounds,
         roles=tuple(state.roles),
         letters=dict(state.names.letters),
-        model=state.model,
+        model=state.answered_by,
         calls=priced(state.calls, state.prices),
         reads=tuple(item.as_read(step) for item, step in evidence_by_step(transcript)),
         sources=tuple(

@@ -64,7 +64,7 @@ def build_page(state: PageState) -> Page:
             "finished": state.finish.at if state.finish is not None else None,
             "agents": tuple(state.roles),
             "rounds": len({turn.round for turn in state.transcript.turns()}),
-            "model": state.model or NOBODY,
+            "model": state.answered_by or NOBODY,
             "cost": told_cost(sum_of([call.result for call in state.calls], state.prices)),
             "audit_head": state.audit_head or None,
         },

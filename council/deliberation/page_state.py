@@ -12,7 +12,7 @@ from council.deliberation.changed_sources import SourcesNow
 from council.deliberation.decision import Decision, decide
 from council.deliberation.names import Names
 from council.deliberation.stances_page import unread
-from council.deliberation.transcript import Transcript, calls_of
+from council.deliberation.transcript import Closing, Transcript, Turn, calls_of
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
@@ -59,6 +59,13 @@ class PageState:
     @cached_property
     def status(self) -> RunStatus | None:
         return None if self.finish is None else status_of(self.transcript, self.calls, self.finish)
+
+    @property
+    def answered_by(self) -> str:
+        """The models that answered for the council's, which may be others; before any did, the council's own."""
+        said: list[Turn | Closing] = [*self.transcript.turns(), *self.transcript.closings]
+        answers = [each.result for each in said if self.models.get(each.role, self.model) == self.model]
+        return ", ".join(dict.fromkeys(each.model for each in answers if each.failure is None)) or self.model
 
     @property
     def is_withheld(self) -> bool:

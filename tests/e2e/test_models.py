@@ -138,6 +138,8 @@ def test_another_model_answers_and_the_page_says_for_whom_and_why(
     who = "COORDINATOR, STRATEGIST and AUDITOR in round 1; the closing call of COORDINATOR"
     assert f"{who}: {LITE} answered instead of gemini:gemini-2.5-flash ({kind}): " in page
     assert "By gemini-2.5-flash-lite." in page
+    assert front_matter(page)["model"] == LITE
+    assert json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)["model"] == LITE
 
 
 def test_a_provider_that_says_to_wait_is_not_waited_for_where_another_stands_in(
