@@ -15,6 +15,7 @@
     ├── GuardrailBlocked       guardrail_blocked  a task or a decision that a guardrail does not let pass
     ├── ModelError             model_<kind>       a call to a language model failed
     │   └── ReplayMiss         replay_miss        a cassette holds no reply to a request
+    ├── CouncilSilent          council_silent     no member of a council could answer
     ├── Drift                  drift              what a step asks is not what it asked when it was recorded
     ├── JournalDamaged         journal_damaged    a record in the middle of a journal does not verify
     ├── StorageFailed          storage_failed     disk full, read-only folder, failing sync
@@ -256,6 +257,12 @@ class ReplayMiss(ModelError):
 
 class JournalDamaged(CouncilError):
     code = "journal_damaged"
+
+
+class CouncilSilent(CouncilError):
+    """No member of a council could answer. The failed turns are recorded, so only a retry asks again."""
+
+    code = "council_silent"
 
 
 class Drift(CouncilError):

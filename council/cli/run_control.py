@@ -129,7 +129,7 @@ def _steered(
     model: str = "",
     **keys: Any,
 ) -> tuple[str, Receipt]:
-    """The run, and the receipt of the control command. The `model` that the run goes on with is named before."""
+    """The run, and the receipt of the control command. The model that the run goes on with is named."""
     desk = cli.desk()
     run_id = find_for(desk, given, to)
     before = desk.receipts.read(run_id)
@@ -137,14 +137,18 @@ def _steered(
     own = named or (before.model if before is not None else "")
     if model:
         try:
-            keys["model"] = wanted = model_spelling(model)
+            keys["model"] = model_spelling(model)
         except ValueError as error:
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
-        typer.echo(f"{wanted} is used{f' instead of {own}' if own not in ('', wanted) else ''}.", err=True)
+    receipt = obey(desk, to, None, timeout_s, run=run_id, **keys)
+    if model:
+        typer.echo(
+            f"{keys['model']} is used{f' instead of {own}' if own not in ('', keys['model']) else ''}.", err=True
+        )
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
-    return run_id, obey(desk, to, None, timeout_s, run=run_id, **keys)
+    return run_id, receipt
 
 
 def _goes_on(cli: CliState, what: Literal["continues", "starts again"]) -> str:

@@ -33,7 +33,7 @@ from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
 from council.engine.records import Part
 from council.engine.runs import Run
-from council.errors import CouncilError, InputUnreadable
+from council.errors import CouncilSilent, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
 from council.llm.base import Message, TurnInfo, is_extract
 from council.safety.verdict import ALLOWED, Verdict
@@ -51,10 +51,6 @@ _STOPPED = "stopped"
 _WINDOW = "window"
 _TOLD_INPUTS = 5  # of those that cannot be read, in one line; the page lists the others
 MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provider is down, not an agent
-
-
-class CouncilSilent(CouncilError):
-    code = "council_silent"
 
 
 class _RoundsEnd(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import FORGOTTEN
-from council.errors import CommandInvalid, Drift
+from council.errors import CommandInvalid, CouncilSilent, Drift
 from council.proposals import nearest
 from council.storage.reader import Looking
 
@@ -19,6 +19,10 @@ def require_resumable(store: Looking, run_id: str, *, accept_drift: bool) -> Rec
         raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` repeats it")
     if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
         raise not_resumable(run_id, "was ended by drift", "set accept_drift: true (--accept-drift) to continue")
+    if receipt.error is not None and receipt.error.code == CouncilSilent.code:
+        raise not_resumable(
+            run_id, "failed because its agents did not answer, and a resume asks none of them again", receipt.error.fix
+        )
     return receipt
 
 

@@ -15,11 +15,11 @@ from typing import Literal
 import msgspec
 
 from council.app import App
-from council.deliberation.deliberate import CouncilSilent, Deliberation
+from council.deliberation.deliberate import Deliberation
 from council.deliberation.prompts import context_message
 from council.deliberation.task import Task
 from council.engine.receipts import Receipt
-from council.errors import CouncilError
+from council.errors import CouncilError, CouncilSilent
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
 from council.evaluation.self_consistency import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, fits, read_ballot

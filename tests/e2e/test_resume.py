@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli, withdrawn_receipts
+from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli, unfinished, withdrawn_receipts
 
 
 def wrong_key_for_the_auditor(request: RecordedRequest) -> FakeReply:
@@ -187,6 +187,13 @@ def test_a_run_whose_agents_were_silent_names_retry_for_their_failed_turns_are_r
     assert failed["error"]["code"] == "council_silent"
     assert f"`council retry {failed['run_id']}`" in failed["error"]["fix"]
     assert f"`council retry {failed['run_id']}`" in (home / "artifacts" / "out.md").read_text()
+    for named in ((), ("--model", "offline")):
+        refused = run_cli("resume", "last", *named, cwd=home, env=env)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith("error (command_invalid): ")
+        assert failed["error"]["fix"] in refused.stderr
+    assert [each["run_id"] for each in receipts(home)] == [failed["run_id"]]
+    assert not unfinished(home)
 
 
 def test_a_run_that_waits_is_given_no_other_model(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
