@@ -137,7 +137,7 @@ def _round(round_: Round, known: _Footnotes, path: str) -> Iterator[str]:
     for entry in round_.entries:
         if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
-            failure = f"*did not answer: {_text_line(entry.failure)}*"
+            failure = f"*did not answer ({_text_line(entry.failure)})*"
             said = failure if entry.failure else _voiced(for_markdown(requests_listed(entry.text)), known, path)
             # A block quotation: whatever a turn holds, it cannot pass for the turn of another.
             yield said if entry.failure else "\n".join(f"> {line}".rstrip() for line in said.split("\n"))

@@ -40,8 +40,7 @@ def build_page(state: PageState) -> Page:
         entries = rounds.setdefault(entry.round, [])
         if isinstance(entry, Turn):
             failure = entry.result.failure
-            reason = f"{failure.kind}: {failure.message}" if failure else ""
-            entries.append(PageSpeech(entry.role, entry.result.text, reason))
+            entries.append(PageSpeech(entry.role, entry.result.text, failure.kind if failure else ""))
         else:
             entries.append(_request(entry))
     for role, number, text in () if withheld or state.finish is not None else state.speaking:

@@ -231,6 +231,11 @@ class _Teller:
             page = account.page
             decision = DecisionEntry(page.heading, account.written_by, account.instead_of, page.byline)
         why, notes = self.why(), receipt.notes if receipt else account.page.notes if account else ()
+        said = why.sentence.removeprefix("It failed: ")  # given once
+        if why.code == "cancelled":  # a page opens its first note with the word
+            by = said.removeprefix("It was cancelled").rstrip(".")
+            opening = f"**Cancelled**{by}." if by else "**Cancelled.**"
+            notes = tuple(note.removeprefix(opening).strip() for note in notes)
         return Explanation(
             format=FORMAT,
             run_id=header.run_id,
@@ -242,7 +247,7 @@ class _Teller:
             status=self.status,
             live=receipt is None,
             why=why,
-            notes=tuple(note for note in notes if why.sentence.removeprefix("It failed: ") not in note),  # given once
+            notes=tuple(note for note in notes if note and said not in note),
             missing=missing,
             protocol=account.protocol if account else "",
             max_rounds=account.max_rounds if account else 0,

@@ -7,7 +7,7 @@ Texts of agents, files and providers come out as one plain line each, cut to a l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -154,13 +154,15 @@ def timeline(explanation: Explanation) -> list[Moment]:
         where = f" from {attempt.retry_from}" if attempt.retry_from else ""
         what = f"attempt {attempt.number}{_BECAUSE.get(attempt.because, '')}{where}"
         moments.append(Moment(attempt.began_ms, None, "attempt", what, _ENDED.get(attempt.ended, attempt.ended)))
-    moments += [_step(step, calls.get(step.name), reads.get(step.name)) for step in explanation.steps]
-    return _in_order([*moments, *delays(explanation)])
+    above = _above(explanation)
+    moments += [_step(step, calls.get(step.name), reads.get(step.name), above) for step in explanation.steps]
+    return _in_order([*moments, *(replace(moment, detail="") for moment in delays(explanation))])
 
 
 def delays(explanation: Explanation) -> list[Moment]:
-    """Retries and waits alone."""
+    """Retries and waits alone, with what the provider said: the same words once."""
     moments, words = [], {step.name: step_words(step) for step in explanation.steps}
+    above = _above(explanation)
     for wait in explanation.waits:
         over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
         what = f"the run {WAITS.get(wait.reason, WAITS[''])}{over}"
@@ -168,7 +170,17 @@ def delays(explanation: Explanation) -> list[Moment]:
     for retry in explanation.retries:
         what = f"{words[retry.step]}: try {retry.attempt} failed ({retry.kind})"
         moments.append(Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error)))
-    return _in_order(moments)
+    moments = _in_order(moments)
+    for at, moment in enumerate(moments):
+        if moment.detail and moment.detail in above:
+            moments[at] = replace(moment, detail="as above")
+        above = f"{above}\n{moment.detail}"
+    return moments
+
+
+def _above(explanation: Explanation) -> str:
+    """The reasons that stand above the timeline: nothing below repeats them."""
+    return "\n".join((explanation.why.sentence, *explanation.notes))
 
 
 def _in_order(moments: list[Moment]) -> list[Moment]:
@@ -195,7 +207,7 @@ def call_of(role: str, round_no: int) -> str:
     return f"{plain(role, 60)}, round {round_no}" if round_no else f"the closing call of {plain(role, 60)}"
 
 
-def _step(step: StepEntry, call: CallEntry | None, read: RequestEntry | None) -> Moment:
+def _step(step: StepEntry, call: CallEntry | None, read: RequestEntry | None, above: str) -> Moment:
     what = step_words(step)
     if read is not None:
         what = f"{plain(read.asked_by, 60)} {'gives' if read.asked_by == STEWARD else 'asks for'} {asked_for(read)}"
@@ -204,13 +216,13 @@ def _step(step: StepEntry, call: CallEntry | None, read: RequestEntry | None) ->
     mark: Mark = "done"
     detail, faint = "", False
     if step.outcome == "refused" and call is not None and call.failure and not step.again:
-        mark, detail = "failed", call_words(call)
+        mark, detail = "failed", call_words(call, above)
     elif step.outcome != "done":
         mark, detail = "cut", _NOT_DONE[step.outcome]
     elif step.again:
         detail, faint = "made again later", True
     elif call is not None:
-        mark, detail = "failed" if call.failure else "done", call_words(call)
+        mark, detail = "failed" if call.failure else "done", call_words(call, above)
     elif read is not None:
         mark = "failed" if read.error_code else "done"
         detail = f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
@@ -224,9 +236,11 @@ def asked_for(read: RequestEntry) -> str:
     return without_brackets(plain(read.request, 200))
 
 
-def call_words(call: CallEntry) -> str:
+def call_words(call: CallEntry, above: str) -> str:
     if call.failure:
-        return f"failed ({call.failure}): {plain(call.message)}"
+        return (
+            f"failed ({call.failure})" if call.message in above else f"failed ({call.failure}): {plain(call.message)}"
+        )
     if call.tokens is None:
         return "answered; the provider counted no tokens"
     cut = ", cut off at its token limit" if call.finish == "length" else ""

@@ -410,6 +410,25 @@ def test_tokens_of_a_reply_that_is_no_answer_are_counted_as_in_the_receipt(
     assert told["cost_usd"] == pytest.approx(receipt["cost_usd"])
 
 
+def test_a_silent_council_gives_each_reason_once(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    def refuse(request: RecordedRequest) -> FakeReply:
+        return error(503, message="the lamp is out" if role_of(request) == "AUDITOR" else "the well is dry")
+
+    fake.reply = refuse
+    drop_command(home, command(rounds=1))
+    assert run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_MODEL_ATTEMPTS": "2"}).returncode == 1
+    page = (home / "artifacts" / "out.md").read_text()
+    shown, told = (
+        run_cli(verb, "last", cwd=home, env=environment(COLUMNS="240")).stdout for verb in ("show", "explain")
+    )
+    html = run_cli("report", "-o", "-", cwd=home).stdout
+    for each in (page, shown, told, html):
+        assert (each.count("the lamp is out"), each.count("the well is dry")) == (1, 1)
+    assert page.count("*did not answer (overload)*") == html.count("did not answer (overload)") == 3
+    assert told.count("as above") == 3
+    assert "try 1 failed (overload)" in told
+
+
 def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = lambda request: slow(30) if role_of(request) == "AUDITOR" else said(stance("So.", "Yes."), 100, 10)
     drop_command(home, command())
@@ -419,6 +438,8 @@ def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[st
     cancelled = explain(home, run_id)
     assert (cancelled["status"], cancelled["why"]["code"]) == ("cancelled", "cancelled")
     assert cancelled["why"]["sentence"] == "It was cancelled (by the steward)."
+    assert cancelled["notes"][0].startswith("Answered: COORDINATOR in 1 turn")
+    assert run_cli("explain", run_id, cwd=home).stdout.count("(by the steward)") == 1
     assert "> **Cancelled** (by the steward). " in (home / "artifacts" / "out.md").read_text()
     assert cancelled["tokens"]["input"] == 200
 

@@ -56,7 +56,8 @@ def test_the_call_that_ended_the_run_is_counted_and_named(
     [failed] = [call for call in told["calls"] if call["failure"]]
     assert (failed["failure"], failed["seconds"] > 0) == ("billing", True)
     shown = " ".join(run_cli("explain", "last", cwd=home).stdout.split())
-    assert "failed (billing): gemini:gemini-2.5-flash" in shown
+    assert "failed (billing)" in shown
+    assert shown.count(failed["message"]) == 1
 
 
 def test_a_resumed_run_counts_each_question_once(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
