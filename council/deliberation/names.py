@@ -48,8 +48,9 @@ class Names:
 
     def roles_in(self, text: str, roles: Sequence[str]) -> list[str]:
         """Those of `roles` that a text names, by role or letter ("the Auditor", "Members A and C", "B"), in whatever
-        case. A letter alone counts in capitals only, and only where nothing but letters stands before it."""
-        named = set(_NAMED.findall(self._marked(text, roles)))
+        case. A letter alone counts in capitals only, and only where nothing but letters stands before it. Nobody counts
+        whom the text excepts ("all except the Auditor")."""
+        named = set(_NAMED.findall(_EXCEPTION.sub("", self._marked(text, roles))))
         return [role for role in roles if role in named]
 
     def are_members(self, text: str, roles: Sequence[str]) -> bool:
@@ -87,6 +88,9 @@ _LETTERED = re.compile(
     rf"(?i:\bmembers?\s+(?:[a-z]\b{_AND})+)|\A\s*(?:[A-Z]\b{_AND})+(?=\s*(?:\(|\Z|(?i:members?\s+[a-z]\b)))",
 )
 _LETTER = re.compile(r"(?:\bmembers?\s+)?\b([a-z])\b", re.IGNORECASE)
+_EXCEPTION = re.compile(
+    r"\b(?:except|excluding|without|not|(?:other|rather)\s+than|(?:apart|aside)\s+from)\b.*", re.IGNORECASE
+)
 _REMARK = re.compile(r"\([^()]*\)")
 _FILLING = re.compile(
     r"(?:\b(?:the|and|members?|agents?|both|alone|only|in|of|rounds?|as|devil['’]?s|advocate|[0-9]+)\b|\W)+",

@@ -49,7 +49,9 @@ def test_a_position_whose_holder_and_source_the_dissent_names_is_not_left_out(
 
 
 @pytest.mark.parametrize(
-    "dissent", [(), (by("STRATEGIST", "E2"),), (by("AUDITOR", "E1"),)], ids=["none", "another's", "another source"]
+    "dissent",
+    [(), (by("STRATEGIST", "E2"),), (by("AUDITOR", "E1"),), (by("all except the Auditor", "E2"),)],
+    ids=["none", "another's", "another source", "all others'"],
 )
 def test_a_position_that_the_dissent_does_not_name_is_told_with_its_holder_and_its_source(
     dissent: tuple[Dissent, ...],

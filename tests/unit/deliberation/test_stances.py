@@ -274,6 +274,7 @@ def test_whom_a_text_names_is_read_from_roles_and_letters() -> None:
     assert names.roles_in("a board member and an Auditorium", roles) == []
     assert names.roles_in("A consultant, B", roles) == []
     assert names.roles_in("Member B", ["A_ROLE"]) == []
+    assert names.roles_in("A_ROLE and B_ROLE, not AUDITOR", roles) == ["A_ROLE", "B_ROLE"]
     assert Names().roles_in("Member B", roles) == []
 
 
