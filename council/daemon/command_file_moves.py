@@ -103,9 +103,9 @@ class Taking:
 
     def set_aside(self, name: str, error: CommandInvalid) -> str:
         """Moves a file that cannot become a run to `failed/`, with a note beside it; where it is now, relative to the
-        home. Of a type that is not kept only the note stays: its text would lie there. Raises FileNotFoundError when it is gone,
-        StorageFailed when it cannot be moved: then it stays."""
-        place = self._home.failed / _fitting(name, "", len(NOTE_ENDING) + _ROOM_FOR_NUMBER)
+        home. A secret in its name does not go with it. Of a type that is not kept only the note stays: its text would lie there.
+        Raises FileNotFoundError when it is gone, StorageFailed when it cannot be moved: then it stays."""
+        place = self._home.failed / _fitting(self.redact(name), "", len(NOTE_ENDING) + _ROOM_FOR_NUMBER)
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{NOTE_ENDING}")
         try:

@@ -76,6 +76,10 @@ def overview(desk: Desk) -> HomeState:
     not_recurring = [f"{home.recurring.name}/{name}" for name in _meant(home.recurring) if not is_command_name(name)]
     refused, newest = refused_files(home.failed)
     now = int(datetime.now(UTC).timestamp() * 1000)
+
+    def redact(name: str) -> str:  # keys are loaded only where there is a name
+        return desk.keys.redactor.redact(name)
+
     return HomeState(
         home=str(home.root),
         state=published["state"],
@@ -87,9 +91,9 @@ def overview(desk: Desk) -> HomeState:
         unadmitted=published.get("unadmitted", []),
         model=published.get("model"),
         unfinished=len(ledger.unfinished()) if holder is None else None,
-        not_commands=[*not_commands, *not_recurring],
-        waiting_files=[name for name in meant if name not in not_commands],
-        refused={"count": refused, "newest": None if newest is None else asdict(newest)},
+        not_commands=list(map(redact, (*not_commands, *not_recurring))),
+        waiting_files=[redact(name) for name in meant if name not in not_commands],
+        refused={"count": refused, "newest": newest and {key: redact(text) for key, text in asdict(newest).items()}},
         plans=[
             {
                 "plan": plan.plan_id,

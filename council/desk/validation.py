@@ -68,14 +68,14 @@ def judge(
         return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)), code=error.code)
+    if desk is not None and desk.keys.redactor.redact(file.name) != file.name:
+        problem = Problem("the file's name has a secret in it", "rename it")
+        return FileVerdict((problem,), type=command.type, code=CommandInvalid.code)
     if form_of_controls and types[command.type].is_control:
         return FileVerdict(type=command.type)
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
         return FileVerdict(warnings=(unchecked,), type=command.type)
-    if desk.keys.redactor.redact(file.name) != file.name:
-        problem = Problem("the file's name has a secret in it", "rename it")
-        return FileVerdict((problem,), type=command.type, code=CommandInvalid.code)
     verdict = _foreseen(desk, document, command)
     missing: list[str] = []
     type_ = types[command.type]

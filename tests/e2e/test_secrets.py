@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -16,7 +17,7 @@ from council.issued_keys import ISSUED_KEYS
 from tests.e2e.gate import is_closing
 from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, inbox, receipts, run_cli, wait_until
 from tests.unit.test_redaction import body
 
 COUNT = 50
@@ -201,6 +202,30 @@ def test_what_only_dotenv_or_an_issuers_shape_tells_is_nowhere_and_not_in_what_v
     assert "`input_artifacts` has a secret in it" in done.stdout
     assert [value for value in (portal, "Tr0ub4dor", *issued) if any(value in each for each in told)] == []
     assert [each[:200] for each in told[:5] if GITHUB in each] == []
+
+
+@pytest.mark.parametrize(
+    "dropped", [command(), {"type": "cancel", "run": "20261128-120000-abcdefgh"}], ids=["run", "control"]
+)
+def test_no_door_drops_or_shows_a_file_name_with_a_secret(
+    home: Path, env: dict[str, str], dropped: dict[str, Any]
+) -> None:
+    secret = env["GEMINI_API_KEY"]
+    (home / "own.json").write_text(json.dumps(dropped))
+    refused = run_cli("submit", "own.json", "--name", f"{secret}.json", cwd=home, env=env)
+    assert refused.returncode == 2
+    assert "the file's name has a secret in it" in refused.stderr
+    assert inbox(home) == []
+    drop_command(home, dropped, f"{secret}.json")
+    waiting = run_cli("status", cwd=home, env=env).stdout
+    assert "inbox   [secret].json" in waiting
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 2
+    failed = home / "commands" / "failed"
+    assert sorted(path.name for path in failed.iterdir()) == ["[secret].json", "[secret].json.error.md"]
+    (failed / "[secret].json.error.md").rename(failed / f"{secret}.json.error.md")  # as an older version left it
+    shown = [run_cli("status", *how, cwd=home, env=env).stdout for how in ((), ("--json",))]
+    assert all("[secret].json" in each and "has a secret in it" in each for each in shown)
+    assert secret not in "".join([refused.stderr, waiting, *shown])
 
 
 def test_a_command_that_cannot_be_read_without_its_secret_fails_and_frees_its_lane(

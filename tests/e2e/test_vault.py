@@ -144,6 +144,9 @@ def test_a_decision_whose_path_becomes_a_secret_meanwhile_is_where_it_was_wanted
     assert "`output_artifact_path` has a secret in it" in refused.stdout
     assert "the file's name has a secret in it" in refused.stdout
     assert word not in refused.stdout
+    assert word not in " ".join(path.name for path in (home / "commands" / "failed").iterdir())
+    status = run_cli("status", cwd=home, env=env).stdout
+    assert "the newest, [secret].json: the file's name has a secret in it" in status
 
 
 def test_a_value_that_another_process_sets_while_the_daemon_runs_is_nowhere(
