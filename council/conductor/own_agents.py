@@ -102,7 +102,7 @@ class OwnAgents(AgentListing):
             try:
                 fits(block.output)
             except ValueError as error:  # a JsonSchemaException
-                yield ReplyProblem(str(error).removeprefix("data"), "output")
+                yield ReplyProblem(str(error).removeprefix("data").lstrip(". "), "output")
             if len(block.rules_kept) != len(handoff.safety.additional):
                 yield ReplyProblem("say true or false for each additional rule", "rules_kept")
 

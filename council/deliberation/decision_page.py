@@ -44,7 +44,7 @@ def build_page(state: PageState) -> Page:
         else:
             entries.append(_request(entry))
     for role, number, text in () if withheld or state.finish is not None else state.speaking:
-        if text:
+        if text.strip():
             rounds.setdefault(number, []).append(PageSpeech(role, f"{whole_marks(text.rstrip())} …"))
     footnotes = []
     for item in state.transcript.evidence():

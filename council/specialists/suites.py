@@ -123,7 +123,7 @@ def schema_fault(schema: Mapping[str, Any], value: Any) -> str:
     try:
         compiled(schema)(value)
     except JsonSchemaException as error:
-        return str(error)[:300].removeprefix("data").lstrip(".") or "it does not fit"
+        return str(error)[:300].removeprefix("data").lstrip(". ") or "it does not fit"
     return ""
 
 

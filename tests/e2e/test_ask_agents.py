@@ -153,7 +153,7 @@ def test_an_output_that_misses_its_schema_after_two_repairs_is_a_failure(
     )
     shown = ask(home, env, "Write a greeting.", code=7)
 
-    assert "code_writer failed:** its answer does not have the form asked for" in shown
+    assert "code_writer failed:** its answer does not have the form asked for: `output`: must contain ['code']" in shown
     assert "\n\\> **Succeeded.** It is written, in one line.\n>\n> Ask for more.\n" in shown
     assert "```council" not in shown
     why = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)["why"]

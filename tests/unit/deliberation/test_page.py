@@ -261,7 +261,7 @@ def test_a_page_tells_who_said_what_in_which_round_and_what_it_rests_on() -> Non
 
 
 def test_a_page_that_grows_shows_who_is_speaking_and_an_ended_one_does_not() -> None:
-    speaking = [("STRATEGIST", 2, "I would s"), ("AUDITOR", 2, "")]
+    speaking = [("STRATEGIST", 2, "I would s"), ("AUDITOR", 2, ""), ("AUDITOR", 3, " \n")]
     growing = page(finish=None, speaking=speaking)
     assert [(each.number, len(each.entries)) for each in growing.rounds] == [(1, 3), (2, 1)]
     assert len(page(speaking=speaking).rounds) == 1

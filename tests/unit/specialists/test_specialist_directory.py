@@ -148,7 +148,7 @@ async def test_code_runs_in_the_cage_on_the_input_that_the_model_made_of_the_req
     assert returned.answer.startswith("**Unverified specialist** email_validator, version 1, made for anna.")
     assert "- valid: true\n- host: example.org" in returned.answer
     first, second = workshop.model.prompts
-    assert "must contain ['email'] properties" in second.text
+    assert "`input`: must contain ['email'] properties" in second.text
     for prompt in (first, second):
         assert "You turn a request into the input of email_validator" in prompt.system
         assert "expected_output" not in prompt.text
