@@ -31,7 +31,7 @@ from council.upkeep.copies import blocks_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import NameSpan, Span
 from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand, beyond_forget
-from council.upkeep.text_removal import CannotForget, Remains, Traces
+from council.upkeep.text_removal import CannotForget, Traces
 
 _MARK_CHARS = 12
 _SHOWN = 10
@@ -142,7 +142,7 @@ class Forgetting:
         finally:  # also of what was rewritten before something stood in the way
             await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
         command = job.command
-        left = await asyncio.to_thread(job.traces.left) if command.text is not None else Remains()
+        left = await asyncio.to_thread(job.traces.left, command.run or "")
         return ForgetRecord(
             at=self._run.header.created,
             run_id=self._run.id,

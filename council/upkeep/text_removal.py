@@ -222,8 +222,10 @@ class Traces:
     def _named(self, paths: Iterable[Path]) -> Iterator[str]:
         return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
 
-    def left(self) -> Remains:
-        """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
+    def left(self, run_id: str = "") -> Remains:
+        """A person's files of the home that hold a text or, with `run_id`, are reports on that run. Names hold none of the
+        text: they are going into a receipt."""
+        report = f"from the journal of run {run_id};".encode()  # as `report.html` ends
         active = [run.header for run in self._beside.active.values()]
         mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
         paths, unseen = [], 0
@@ -234,7 +236,9 @@ class Traces:
                 if size_of(path) > _MAX_FOREIGN_BYTES:
                     unseen += 1
                 elif name not in mine and not (name.startswith("session_states/") and name.endswith(SESSION_ENDING)):
-                    paths += [self.change(name)] if self._is_in(path) else []
+                    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                        is_held = report in path.read_bytes() if run_id else self._is_in(path)
+                        paths += [self.change(name)] if is_held else []
         except PathRefused as error:
             if error.reason != "too_many":
                 raise

@@ -322,8 +322,13 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     assert len(files_with(home, "heliotrope")) > 5
     [run_id] = [receipt["run_id"] for receipt in receipts(home) if "heliotrope" in receipt["title"]]
     page = (home / "artifacts" / "cinnabar.md").read_bytes()
+    for receipt in receipts(home):
+        assert run_cli("report", receipt["run_id"], cwd=home / "artifacts", env=env).returncode == 0
     done = run_cli("forget", "--run", run_id, "--yes", "--json", cwd=home, env=env)
     assert done.returncode == 0, done.stderr
+    report = f"artifacts/{run_id}.report.html"
+    assert f"Still in these files, which Council does not change: `{report}`." in json.loads(done.stdout)["notes"]
+    (home / report).unlink()
     assert files_with(home, "heliotrope") == []
     assert run_id not in run_ids(home)
     assert "[forgotten " in run_cli("status", cwd=home, env=env).stdout
