@@ -30,6 +30,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, the path of its page, or `last`.")]
 USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start
 _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 80, 110, 160
+_MAX_WIDTH = 64  # of a column of a list, in characters
 
 
 @dataclass
@@ -91,8 +92,8 @@ def columns() -> int:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A line for each row, its cells in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """A line for each row, its cells in columns. A cell beyond `_MAX_WIDTH` moves the rest of its own line alone."""
+    widths = [min(_MAX_WIDTH, max(map(len, column))) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 

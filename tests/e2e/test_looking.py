@@ -322,6 +322,14 @@ def test_the_highest_priority_of_all_that_waits_at_a_start_goes_first(quick: Pat
 # ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_one_long_path_moves_no_other_run_to_the_right(quick: Path) -> None:
+    for name, page in (("a", "out"), ("b", "deep" * 40)):
+        drop_command(quick, command("Choose.", output_artifact_path=f"artifacts/{page}.md"), f"{name}.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    lines = run_cli("runs", cwd=quick).stdout.splitlines()
+    assert sorted(len(line) > 150 for line in lines) == [False, False, True]
+
+
 def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
     drop_command(quick, command())
     assert run_cli("run", "--once", cwd=quick).returncode == 0
