@@ -12,11 +12,11 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline.mismatches import Mismatch, mismatches
 from council.llm.offline.rank import best
 from council.llm.offline.sums import WrongSum, wrong_sums
-from council.llm.offline.text import Corpus, Statement, read_corpus
+from council.llm.offline.text import TO_DO, Corpus, Statement, read_corpus
 from council.llm.offline.vocabulary import Language, missing_words, pattern, task_language, task_terms, term_weights
 
 _MARK = re.compile(
-    r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?"
+    rf"{TO_DO.pattern}|\?\?\?"
     r"|^\W*(?i:(?:still )?open|unresolved|(?:noch )?offene?)(?i: (?:question|point|issue|item|frage|punkt)\w*)?:\s"
 )
 _OPEN_SECTION = re.compile(

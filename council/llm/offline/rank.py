@@ -28,8 +28,9 @@ def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     """Statements worth quoting for the task: the best first, then those that add other words; none without task words."""
     scored = zip(statements, _parts(statements, weights), strict=True)
     hits = [(sum(parts.values()), statement, parts) for statement, parts in scored if parts]
-    # Where no long line fits, a short one does: `The roof costs 8,900 EUR.`
-    pool = [hit for hit in hits if quotable(hit[1])] or [hit for hit in hits if quotable(hit[1], _FEWEST_WORDS)]
+    # A short line does where it has all words of the task, or no long one fits: `The roof costs 8,900 EUR.`
+    short = [hit for hit in hits if quotable(hit[1], _FEWEST_WORDS)]
+    pool = [hit for hit in short if quotable(hit[1]) or len(hit[2]) == len(weights)] or short
     pool.sort(key=lambda entry: -entry[0])
     least = _LEAST * pool[0][0] if pool else 0.0
     wanted = 2 if len(weights) > 2 else 1

@@ -25,6 +25,7 @@ from council.markup import normalised, sentence_ends
 
 Kind = Literal["prose", "item", "row", "data"]
 
+TO_DO = re.compile(r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b")
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
@@ -258,7 +259,8 @@ def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[st
 def _answered_at_once(whole: str, end: int) -> bool:
     """True between a question and words that mean nothing without it: `Who has the key? Still to be decided.`"""
     reply = re.split(r"[.!?]", whole[end : end + _MAX_REPLY_CHARS], maxsplit=1)[0]
-    return whole[:end].rstrip().endswith("?") and pattern("patterns", "open").search(reply) is not None
+    is_open = TO_DO.search(reply) or pattern("patterns", "open").search(reply)
+    return whole[:end].rstrip().endswith("?") and is_open is not None
 
 
 def unwrapped(text: str) -> str:

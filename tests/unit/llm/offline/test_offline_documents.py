@@ -145,6 +145,12 @@ def test_ranking_covers_another_question_of_the_task_before_it_repeats_one() -> 
     assert ranked[1] == 5
 
 
+def test_a_short_statement_with_all_words_of_the_task_is_quoted_and_no_long_one_with_some() -> None:
+    text = "The pump moves forty litres of clean water a minute.\n\nThe pump costs 1,250 EUR.\n"
+    ranked = best(read(text).statements, term_weights("What does the pump cost?", "en"))
+    assert [s.line for s in ranked] == [3]
+
+
 def test_without_task_words_nothing_is_close_to_the_task() -> None:
     assert best(read("The red boat carries many heavy boxes.\n").statements, {}) == []
 

@@ -271,9 +271,10 @@ def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_a
     )
 
 
-def test_a_question_is_quoted_with_the_words_that_leave_it_open() -> None:
-    text = "The gate is old. Who orders the key for the gate? Still to be decided. The fence is new.\n"
-    assert "- “Who orders the key for the gate? Still to be decided.” [E1: docs/a.md:1]" in say(
+@pytest.mark.parametrize("reply", ["Still to be decided.", "TODO."])
+def test_a_question_is_quoted_with_the_words_that_leave_it_open(reply: str) -> None:
+    text = f"The gate is old. Who orders the key for the gate? {reply} The fence is new.\n"
+    assert f"- “Who orders the key for the gate? {reply}” [E1: docs/a.md:1]" in say(
         text, "What is open?", role="AUDITOR"
     )
 
