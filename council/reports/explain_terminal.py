@@ -137,15 +137,11 @@ def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
     for agent in agents:
         letter = f" ({agent.letter})" if agent.letter else ""
         failed = f" ({agent.failed} failed)" if agent.failed else ""
-        tokens = agent.tokens
         rows.append(
             (
                 Text(f"{agent.role or 'memory'}{letter}"),
                 Text(f"{agent.calls}{failed}", "red" if agent.failed else ""),
-                words.number(tokens.input),
-                words.number(tokens.cached),
-                words.number(tokens.output),
-                words.number(tokens.thought),
+                *words.token_counts(agent),
                 told_cost(agent.cost_usd),
                 words.duration(agent.seconds),
             )

@@ -16,7 +16,7 @@ from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
 from council.engine.records import WAITS
 from council.lines_and_pages import spelled
-from council.reports.explain import CallEntry, Explanation
+from council.reports.explain import AgentShare, CallEntry, Explanation
 from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
 from council.tools.tool import NO_MATCH
@@ -259,6 +259,14 @@ def status_line(explanation: Explanation) -> Iterator[str]:
         yield f"{'an' if explanation.type[:1] in 'aeiou' else 'a'} {explanation.type} command"
     if explanation.model:
         yield plain(explanation.model, 100)
+
+
+def token_counts(agent: AgentShare) -> list[str]:
+    """Input, cached, output and thought; not known where none of the agent's calls was counted."""
+    tokens = agent.tokens
+    is_known = tokens.unknown_calls < agent.calls
+    sums = (tokens.input, tokens.cached, tokens.output, tokens.thought)
+    return [number(each if is_known else None) for each in sums]
 
 
 def counted(calls: int) -> str:

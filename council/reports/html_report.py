@@ -112,11 +112,8 @@ def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
         note = f"{unexplained} unexplained"
     yield "minds changed", str(len(told.changes)), note
     in_vain = sum(bool(read.error_code) for read in told.reads)
-    yield (
-        "reads",
-        str(len(told.reads) - in_vain),
-        f"{in_vain} more brought nothing" if in_vain else "all brought something",
-    )
+    note = "all brought something" if told.reads else "nothing was asked for"
+    yield "reads", str(len(told.reads) - in_vain), f"{in_vain} more brought nothing" if in_vain else note
     waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s
     note = f"{words.duration(waited)} waited" if waited else "none"
     yield "retries, waits", f"{len(told.retries)}, {len(told.waits)}", note

@@ -426,6 +426,8 @@ def test_a_silent_council_gives_each_reason_once(home: Path, fake: FakeGemini, e
         assert (each.count("the lamp is out"), each.count("the well is dry")) == (1, 1)
     assert page.count("*did not answer (overload)*") == html.count("did not answer (overload)") == 3
     assert told.count("as above") == 3
+    assert [line.split()[4:8] for line in told.splitlines() if "(1 failed)" in line] == [["–"] * 4] * 3
+    assert "nothing was asked for" in html
     assert "try 1 failed (overload)" in told
 
 
