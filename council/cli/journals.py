@@ -19,13 +19,12 @@ from council.desk.replays import imported, questions_of, replayed, tape_of
 from council.desk.run_lookup import find_any, find_ended, journal_of, require_journal
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import escape_unseen, readable_json
-from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
+from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX, CassetteCall
 from council.markup import equal_at_start
 from council.reports.cassette_export import Tape
 from council.reports.diff import diff as compare
 from council.reports.diff import text_of, words_of
 from council.reports.journal_terminal import show
-from council.reports.past_run import AskedCall
 from council.safety.untrusted import clean
 from council.storage.files import read_limited, write_atomic
 
@@ -102,10 +101,10 @@ def diff(
             show_difference(cli, names, (before, after))
 
 
-def _prompt(call: AskedCall | None) -> dict[str, object] | None:
+def _prompt(call: CassetteCall | None) -> dict[str, object] | None:
     if call is None:
         return None
-    messages = [{"role": message.role, "text": message.text} for message in call.messages]
+    messages = [{"role": message.role, "text": message.text} for message in call.messages or ()]
     return {"system": call.system, "messages": messages}
 
 

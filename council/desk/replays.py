@@ -18,10 +18,11 @@ from council.engine.receipts import Receipts
 from council.engine.records import RunHeader
 from council.engine.run_import import import_journal
 from council.errors import CouncilError, JournalDamaged, UsageError
+from council.llm.cassette import CassetteCall
 from council.reports.cassette_export import Tape, record, spliced
 from council.reports.diff import Questions
 from council.reports.explain import ExplainedRun, explain
-from council.reports.past_run import AskedCall, replay, requests_of
+from council.reports.past_run import replay, requests_of
 from council.storage.store import Store
 
 
@@ -60,14 +61,14 @@ def replayed(desk: Desk, run_id: str) -> ReplayedPage:
     return ReplayedPage(run_id, page, shown, next(kept, None), is_here)
 
 
-def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
+def requests_again(desk: Desk, journal: Journal) -> list[CassetteCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
     return desk.read_offline(lambda app: requests_of(journal, app.handlers_asking))
 
 
 def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:
     """The questions of both runs; a run that cannot be rendered again says why."""
-    asked: list[dict[str, AskedCall]] = []
+    asked: list[dict[str, CassetteCall]] = []
     reasons: list[str] = []
     for journal in (first, second):
         try:

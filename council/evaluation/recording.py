@@ -28,7 +28,6 @@ from council.llm.cassette import (
     Cassette,
     CassetteCall,
     CassetteFailure,
-    CassetteMessage,
     encode,
     joined,
 )
@@ -71,7 +70,7 @@ class RecordingModel(ModelAround):
             purpose=info.purpose,
             round=info.round,
             system=system if keeps else "",
-            messages=tuple(CassetteMessage(message.role, message.text) for message in messages) if keeps else None,
+            messages=tuple(Message(message.role, message.text) for message in messages) if keeps else None,
         )
         try:
             reply = await self._inner.generate(messages, **asked)

@@ -26,7 +26,7 @@ class Source(msgspec.Struct, frozen=True):
     sha256: str = ""
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """`sources` repeats, typed, the outside text in `text`, for engines that are no language models. `sha256` is that
     of `text`."""
 

@@ -15,7 +15,7 @@ import msgspec
 
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
-from council.llm.base import AbsentModel, Finish, Usage
+from council.llm.base import AbsentModel, Finish, Message, Usage
 from council.storage.files import read_limited
 from council.typed_json import json_decoder
 
@@ -56,11 +56,6 @@ class Header(msgspec.Struct, frozen=True):
     sha256: str = _NO_HASH
 
 
-class CassetteMessage(msgspec.Struct, frozen=True):
-    role: Literal["user", "model"]
-    text: str
-
-
 class CassetteFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: ModelErrorKind
     message: str
@@ -69,8 +64,9 @@ class CassetteFailure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class CassetteCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call and what it came to: a reply, or `failed`. `request` is the hash of what was asked, `request_hash` of
-    the recorded model's name, `system` and `messages`. `messages` None: what was asked is no longer known but for its hash.
-    `replaced`: the models in whose place `model` answered. `thoughts`: the reply began with some, which are not kept."""
+    the recorded model's name, `system` and `messages`, which are kept as roles and texts. `messages` None: what was asked is no
+    longer known but for its hash. `replaced`: the models in whose place `model` answered. `thoughts`: the reply began with some,
+    which are not kept."""
 
     step: str
     request: str
@@ -78,7 +74,7 @@ class CassetteCall(msgspec.Struct, frozen=True, omit_defaults=True):
     purpose: Literal["turn", "synthesis", "other"] = "other"
     round: int = 0
     system: str = ""
-    messages: tuple[CassetteMessage, ...] | None = None
+    messages: tuple[Message, ...] | None = None
     text: str = ""
     finish: Finish = "stop"
     model: str = ""

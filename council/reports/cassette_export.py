@@ -14,9 +14,8 @@ from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json, sha256_hex
 from council.llm import cassette
-from council.llm.base import GUARDIAN
+from council.llm.base import GUARDIAN, Message
 from council.redaction import Redactor
-from council.reports.past_run import AskedCall
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 from council.turns.result import TurnResult
@@ -51,7 +50,9 @@ class Tape:
         return cassette.encode(self.cassette.header, self.cassette.calls)
 
 
-def record(journal: Journal, task: str, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
+def record(
+    journal: Journal, task: str, asked: Iterable[cassette.CassetteCall], status: str, redactor: Redactor
+) -> Tape:
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a record that cannot be read."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
@@ -67,8 +68,7 @@ def record(journal: Journal, task: str, asked: Iterable[AskedCall], status: str,
     fatal = {f"model_{kind}": kind for kind in FATAL}
     if error is not None and error.code in fatal:  # it ended the run, and the calls under way with it
         failed = cassette.CassetteFailure(fatal[error.code], error.message, error.fix)
-        open_calls = [call for call in known.values() if not call.recorded]
-        calls += [msgspec.structs.replace(_question(call), failed=failed) for call in open_calls]
+        calls += [msgspec.structs.replace(call, failed=failed) for call in known.values() if call.step not in steps]
     calls += [call for name, said in opinions.items() if (call := _opined(name, said, known.get(name))) is not None]
     header = journal.header
     if not calls:
@@ -96,7 +96,10 @@ def record(journal: Journal, task: str, asked: Iterable[AskedCall], status: str,
         meanings=start.meanings or "",
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
-    forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
+    hashes = {name: opinions[name].asked if name in opinions else step.request for name, step in steps.items()}
+    forgotten = tuple(
+        name for call in calls if (name := call.step) in known and hashes.get(name) not in (None, call.request)
+    )
     return Tape(cassette.Cassette(head, tuple(cleaned)), (start.model,), unrendered, forgotten)
 
 
@@ -110,11 +113,11 @@ def spliced(tapes: Sequence[Tape]) -> Tape:
     )
 
 
-def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> cassette.CassetteCall | None:
+def _opined(step: str, opinion: Opinion, asked: cassette.CassetteCall | None) -> cassette.CassetteCall | None:
     """The call that an opinion came of; None for one that the budget refused."""
     if opinion.failure not in (*_KINDS, ""):
         return None
-    call = _question(asked) if asked is not None else cassette.CassetteCall(step, opinion.asked, role=GUARDIAN)
+    call = asked or cassette.CassetteCall(step, opinion.asked, role=GUARDIAN)
     call = msgspec.structs.replace(call, model=opinion.model, usage=opinion.usage)
     if opinion.failure in ("length", "empty") and opinion.usage is not None:  # there were thoughts, and nothing else
         return msgspec.structs.replace(call, thoughts=True, finish="length" if opinion.failure == "length" else "stop")
@@ -127,14 +130,14 @@ def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> cassette.Ca
     return msgspec.structs.replace(call, text=canonical_json(said).decode())
 
 
-def _call(step: RecordedStep, asked: AskedCall | None) -> cassette.CassetteCall | None:
+def _call(step: RecordedStep, asked: cassette.CassetteCall | None) -> cassette.CassetteCall | None:
     """The call of a step. None for one that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
     result = value_in(step.answer, TurnResult) or decode_json(step.answer, _NestedAnswer).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
-    call = cassette.CassetteCall(step.name, step.request) if asked is None else _question(asked)
+    call = asked or cassette.CassetteCall(step.name, step.request)
     if result.failure is not None:
         failed = convert(result.failure, cassette.CassetteFailure, from_attributes=True)
         return msgspec.structs.replace(call, failed=failed)
@@ -149,18 +152,10 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> cassette.CassetteCall 
     )
 
 
-def _question(asked: AskedCall) -> cassette.CassetteCall:
-    messages = tuple(cassette.CassetteMessage(message.role, message.text) for message in asked.messages)
-    info = asked.info
-    return cassette.CassetteCall(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
-
-
 def redacted_call(call: cassette.CassetteCall, redactor: Redactor) -> cassette.CassetteCall:
     """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
     clean = redactor.redact
-    messages = call.messages and tuple(
-        cassette.CassetteMessage(message.role, clean(message.text)) for message in call.messages
-    )
+    messages = call.messages and tuple(Message(message.role, clean(message.text)) for message in call.messages)
     failed = call.failed and msgspec.structs.replace(call.failed, message=clean(call.failed.message))
     replaced = tuple(msgspec.structs.replace(model, message=clean(model.message)) for model in call.replaced)
     return msgspec.structs.replace(

@@ -14,8 +14,8 @@ from typing import Literal
 
 from council.engine.journal import ENDING, Journal, RecordedStep
 from council.ids import readable_json
+from council.llm.cassette import CassetteCall
 from council.llm.replay import prompt_text
-from council.reports.past_run import AskedCall
 from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
@@ -59,8 +59,8 @@ class Divergence:
 class Questions:
     """The questions of two runs, by step; `why_not` says why those of either are not known, empty when both are."""
 
-    first: Mapping[str, AskedCall]
-    second: Mapping[str, AskedCall]
+    first: Mapping[str, CassetteCall]
+    second: Mapping[str, CassetteCall]
     why_not: str = ""
 
     def alike(self, step: str) -> bool:
@@ -69,9 +69,9 @@ class Questions:
         return text_of(self.first[step]) == text_of(self.second[step])
 
 
-def text_of(call: AskedCall) -> str:
+def text_of(call: CassetteCall) -> str:
     """A request as one text, with the same mark around all material, whatever the run's secret."""
-    return _NONCE.sub("-" * NONCE_CHARS, prompt_text(call.system, call.messages))
+    return _NONCE.sub("-" * NONCE_CHARS, prompt_text(call.system, call.messages or ()))
 
 
 def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> Divergence:

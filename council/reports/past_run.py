@@ -4,7 +4,6 @@ checked against the recorded hashes. No model and no tool is called."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn, TypeVar, Unpack
 
 from council.engine.journal import Journal, JournalEnd, StepOptions
@@ -15,6 +14,7 @@ from council.engine.runs import Execution, Finish, Handler, Run, Runs
 from council.errors import CouncilError, RunNotFound
 from council.events import Events
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
+from council.llm.cassette import CassetteCall
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 
@@ -65,23 +65,10 @@ class CannotRender(CouncilError):
     http_status = 409
 
 
-@dataclass(frozen=True)
-class AskedCall:
-    """One request of a run. `request` is its hash. `recorded` False: the run ended before an answer was recorded.
-    `is_checked` False: the hash was forgotten with words that stood in it."""
-
-    step: str
-    request: str
-    system: str
-    messages: tuple[Message, ...]
-    info: TurnInfo
-    recorded: bool
-    is_checked: bool
-
-
-async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
-    """All requests of a run, in the order of its work. `handlers` are those that ask a given model. Raises CannotRender
-    when another version of Council asked in other words, UnknownType, JournalDamaged for a record that cannot be read."""
+async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[CassetteCall]:
+    """All calls of a run, in the order of its work, without what came of them. `handlers` are those that ask a given model.
+    Raises CannotRender when another version of Council asked in other words, UnknownType, JournalDamaged for a record that
+    cannot be read."""
     header = journal.header
     if header.epoch != EPOCH:
         raise CannotRender(
@@ -106,6 +93,10 @@ class _Question(Exception):
         self.messages = tuple(messages)
         self.info = info
 
+    def call(self, step: str, request: str) -> CassetteCall:
+        info, messages = self.info, tuple(Message(message.role, message.text) for message in self.messages)
+        return CassetteCall(step, request, info.role, info.purpose, info.round, self.system, messages)
+
 
 class _NotingModel:
     """A model that only hands on what it is asked."""
@@ -124,7 +115,7 @@ class _NotingRun(PastRun):
     def __init__(self, journal: Journal) -> None:
         super().__init__(journal)
         self._recorded = {step.name: step for step in journal.steps()}
-        self.asked: list[AskedCall] = []
+        self.asked: list[CassetteCall] = []
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
         if request := how.get("request"):
@@ -138,9 +129,7 @@ class _NotingRun(PastRun):
             try:
                 await fn()
             except _Question as noted:
-                checked = known is None or known.request == request
-                call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
-                self.asked.append(call)
+                self.asked.append(noted.call(name, request))
         return await super().step(name, fn, type=type, **how)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
@@ -151,6 +140,5 @@ class _NotingRun(PastRun):
             except _Question as noted:
                 request = request_hash(opinion.model, noted.system, noted.messages)
                 if opinion.asked in (request, FORGOTTEN):
-                    checked = opinion.asked == request
-                    self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
+                    self.asked.append(noted.call(name, request))
         return await super().ephemeral(name, fn, type=type, part=part)

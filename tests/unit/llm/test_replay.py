@@ -13,7 +13,6 @@ from council.llm.cassette import (
     Cassette,
     CassetteCall,
     CassetteFailure,
-    CassetteMessage,
     Header,
     RecordedRun,
     decode,
@@ -29,9 +28,7 @@ AUDITOR = TurnInfo("AUDITOR", "turn", 2)
 
 def call(text: str, said: str, info: TurnInfo = AUDITOR, **keys: object) -> CassetteCall:
     request = request_hash("gemini:g", "s", [Message("user", said)])
-    return CassetteCall(
-        "x", request, info.role, info.purpose, info.round, "s", (CassetteMessage("user", said),), text, **keys
-    )  # type: ignore[arg-type]
+    return CassetteCall("x", request, info.role, info.purpose, info.round, "s", (Message("user", said),), text, **keys)  # type: ignore[arg-type]
 
 
 def model_of(*calls: CassetteCall) -> ReplayModel:
