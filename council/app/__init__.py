@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from council.agents.memory import Memory
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
 from council.app.knowledge_tools import build_cortex, build_library, build_texts, build_tools
-from council.app.metered_models import CassetteSpending, OneModel, Spending
+from council.app.metered_models import Spending
 from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
@@ -92,7 +92,7 @@ class App(Core):
 
     def handlers_asking(self, model: Model) -> Mapping[str, Handler]:
         """The handlers of all runs, each asking `model`, whatever the settings name."""
-        return _handlers(replace(self, spending=OneModel(self.spending, model)), self.systems)
+        return _handlers(replace(self, spending=self.spending.asking(model)), self.systems)
 
     @property
     def _premises(self) -> Premises:
@@ -133,8 +133,8 @@ def build_app(
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)
-        given = (home, store, settings, keys, pool, clock, tracing)
-        spending = CassetteSpending(*given, own) if isinstance(own, ReplayModel) else Spending(*given)
+        cassette = own if isinstance(own, ReplayModel) else None
+        spending = Spending(home, store, settings, keys, pool, clock, tracing, cassette)
         if look is None:
             undo.callback(spending.close)
         _ = spending.embedding  # one that cannot be had is told now, and not when a question is asked

@@ -28,27 +28,10 @@ if TYPE_CHECKING:
     from council.telemetry.tracing import Tracing
 
 
-class OneModel:
-    def __init__(self, known: Models, model: Model) -> None:
-        self._known = known
-        self.embedding, self.meanings = known.embedding, known.meanings
-        self.chain, self.names = known.chain, known.names
-        self.price, self.window_chars = known.price, known.window_chars
-        self.day = known.day
-        self.second_opinion, self.opinion_name = known.second_opinion, known.opinion_name
-        self.close = known.close
-        self._model = model
-
-    def of_council(self, model: str) -> Models:
-        return self
-
-    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        return RunModels(lambda chain: self._model, self._known.models_for(run, config, chair).embedder)
-
-
 @dataclass(eq=False)
 class Spending:
-    """The `Models` of a council, with one calibration and one day for all of them."""
+    """The `Models` of a council, with one calibration and one day for all of them. With a `cassette`, that speaks for all: who
+    starts a daemon with one wants no other model asked. Runs are told by their secrets. `asks` is asked whatever the chain."""
 
     home: Home
     store: Store
@@ -57,8 +40,12 @@ class Spending:
     pool: ModelPool
     clock: Clock
     tracing: Tracing | None
+    cassette: ReplayModel | None = None
+    asks: Model | None = None
 
     def __post_init__(self) -> None:
+        if self.cassette is not None:  # a call that failed after its retries fails at once
+            self.settings = self.settings.model_copy(update={"model_attempts": 1})
         settings = self.settings
         self._calibration = Calibration(self.store)
         self._day = BudgetLimits(
@@ -67,10 +54,15 @@ class Spending:
         self._price = cache(partial(model_price, settings))  # the bundled table is large
 
     def of_council(self, model: str) -> Models:
-        if model in ("", self.settings.model):
+        if model in ("", self.settings.model) or self.cassette is not None or self.asks is not None:
             return self
         other = copy(self)
         other.settings = self.settings.model_copy(update={"model": model})
+        return other
+
+    def asking(self, model: Model) -> Models:
+        other = copy(self)
+        other.asks = model
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
@@ -83,32 +75,38 @@ class Spending:
         return self._price(name)
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
+        if self.cassette is not None:
+            return self.cassette.run_of(run_secret).window_chars
         models = {spelling: self.pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
     def second_opinion(self, run_secret: str) -> str:
-        return self.settings.guardrail_model or ""
+        if self.cassette is None:
+            return self.settings.guardrail_model or ""
+        return self.settings.model if self.cassette.opinions_of(run_secret) else ""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
-        return self.names((spelling,))[0]
+        recorded = self.cassette.opinions_of(run_secret) if self.cassette is not None else ""
+        return recorded or self.names((spelling,))[0]
 
     @property
     def embedding(self) -> str:
-        """Empty without an embedding model, and beside the offline engine. Raises ConfigError."""
-        if self.settings.embedding_model is None or self.settings.model == "offline":
+        """Empty without an embedding model, and beside a cassette or the offline engine. Raises ConfigError."""
+        if self.cassette is not None or self.settings.embedding_model is None or self.settings.model == "offline":
             return ""
         return self._embedder(lambda inner: inner).name
 
     @property
     def meanings(self) -> str:
-        return embedding_name(self.settings)
+        return embedding_name(self.settings) if self.cassette is None else self.cassette.header.meanings
 
     def run_secret(self, task: str) -> bytes | None:
-        """The secret that a run of this task must have; None: it draws its own."""
-        return None
+        """The secret that a run of this task must have, for a cassette was asked in the words of the run that it was recorded
+        from. None: it draws its own."""
+        return self.cassette.run_secret_for(task) if self.cassette is not None and task else None
 
     def day(self, run_secret: str) -> str | None:
-        return None
+        return self.cassette.run_of(run_secret).day if self.cassette is not None else None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
         return self.pool.embedder(self.settings.embedding_model or "", around)
@@ -142,6 +140,8 @@ class Spending:
 
         @cache  # agents of one chain learn from one another which model cannot be reached
         def models(chain: tuple[str, ...]) -> Model:
+            if self.asks is not None:
+                return self.asks
             inner = with_fallbacks([one(spelling) for spelling in chain], self.clock.monotonic_s, **retries)
             model = TimedModel(inner, budget)
             return model if tracing is None else tracing.model(run.id, model)
@@ -155,42 +155,3 @@ class Spending:
 
     def close(self) -> None:
         self._calibration.save()
-
-
-@dataclass(eq=False)
-class CassetteSpending(Spending):
-    """A cassette speaks for all: who starts a daemon with one wants no other model asked. Runs are told by their secrets.
-    A call that failed after its retries fails at once."""
-
-    cassette: ReplayModel
-
-    def __post_init__(self) -> None:
-        self.settings = self.settings.model_copy(update={"model_attempts": 1})
-        super().__post_init__()
-
-    def of_council(self, model: str) -> Models:
-        return self
-
-    def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
-        return self.cassette.run_of(run_secret).window_chars
-
-    def second_opinion(self, run_secret: str) -> str:
-        return self.settings.model if self.cassette.opinions_of(run_secret) else ""
-
-    def opinion_name(self, spelling: str, run_secret: str) -> str:
-        return self.cassette.opinions_of(run_secret) or self.names((spelling,))[0]
-
-    @property
-    def embedding(self) -> str:
-        return ""
-
-    @property
-    def meanings(self) -> str:
-        return self.cassette.header.meanings
-
-    def run_secret(self, task: str) -> bytes | None:
-        """The calls of a cassette were asked in the words of the run that it was recorded from."""
-        return self.cassette.run_secret_for(task) if task else None
-
-    def day(self, run_secret: str) -> str | None:
-        return self.cassette.run_of(run_secret).day

@@ -68,6 +68,9 @@ class Models(Protocol):
     def of_council(self, model: str) -> Models:
         """The same for a run whose council asks `model`, whatever the daemon runs with; empty: as the daemon."""
 
+    def asking(self, model: Model) -> Models:
+        """The same for runs that are told again: each asks `model`, whatever its chain."""
+
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
 
