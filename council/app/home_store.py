@@ -9,25 +9,25 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from council.audit.head_file import HEAD_FILE, MAX_HEAD_BYTES
+from council.audit.log import AuditLog
 from council.audit.trail import Trail
 from council.errors import ConfigError, CredentialRefused, KeysRefused, StorageFailed
 from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import KEY_VARIABLE, KeyFile, KeySource, key_source, load_or_create, require_keys
+from council.keys.keyring import Keyring
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.files import descriptor
 from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE, HOME_FILE
+from council.vault import statements as sql
+from council.vault.aws import AwsVault
+from council.vault.contract import CREDENTIAL_SET, StoredCredential, Vault
+from council.vault.database import DatabaseVault
 from council.vault.sealing import CredentialPlace
-
-if TYPE_CHECKING:
-    from council.audit.log import AuditLog
-    from council.keys.keyring import Keyring
-    from council.vault.contract import StoredCredential, Vault
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,6 @@ def build_trail(
     """The home's audit; no key is loaded or made before its first record. What records needs a `Store`."""
 
     def opening() -> AuditLog:
-        from council.audit.log import AuditLog  # not at the top: a look at a home never needs it
-
         source = build_key_source(home, settings, keys, environ)
         (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
         if isinstance(source, KeyFile):
@@ -95,17 +93,11 @@ class Safe:
 
     def may_hold_credentials(self) -> bool:
         """False where the vault's table is empty; a vault elsewhere is not asked. Raises StorageFailed."""
-        from council.vault import statements as sql
-
         return self._settings.vault == "aws" or bool(self.store.read(lambda tx: tx.execute(sql.ENTRIES).fetchone()))
 
     def vault(self) -> Vault:
         if self._settings.vault == "aws":
-            from council.vault.aws import AwsVault  # not at the top: boto3
-
             return AwsVault(self.trail.log(), self._settings.aws_prefix, SystemClock(), self._redactor.register)
-        from council.vault.database import DatabaseVault  # not at the top: a look at a home never needs it
-
         return DatabaseVault(self.trail.log(), self._open_keys(), SystemClock(), self._redactor.register)
 
 
@@ -143,8 +135,6 @@ class VaultWords:
             return b""
 
     def _learn(self) -> None:
-        from council.vault.contract import CREDENTIAL_SET
-
         with self._reading:
             audit = self._safe.trail.log()
             end = audit.head().seq

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
+from typer import completion as typers
 from typer.main import get_command
 
 from council import __version__
@@ -178,11 +179,7 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
     """Runs the command line of a council of these systems; a CouncilError becomes one message on stderr and its exit code."""
     gc.set_threshold(_OBJECTS_WHILE_LOADING)
     if _COMPLETES in os.environ:
-        from typer import completion as typers
-
-        vars(typers)[
-            "completion_init"
-        ]()  # with `add_completion=False`, which keeps its own two options away, it knows no shell
+        vars(typers)["completion_init"]()  # with `add_completion=False` it does not know the shells by itself
     cli = CliState(systems=systems)
     try:
         program()(obj=cli)

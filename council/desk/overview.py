@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from council.budgets.spend import Totals, day_totals
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_files
 from council.engine.ledger import Ledger
@@ -20,7 +21,6 @@ from council.storage.command_drop import is_command_name, is_left_alone
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
-    from council.budgets.spend import Totals
     from council.settings import Home
 
 FIRST_QUESTION = '`council submit --wait --task "…" DOCUMENT`'
@@ -125,8 +125,6 @@ def edited_settings(home: Home, daemon: dict[str, Any] | None) -> list[str]:
 
 def spent_today(desk: Desk) -> Totals:
     """The spending of all runs of this day (UTC). Raises ConfigError, StorageFailed."""
-    from council.budgets.spend import day_totals  # not at the top: `council status` does not ask for it
-
     return day_totals(desk.store, f"{datetime.now(UTC):%Y-%m-%d}")
 
 

@@ -15,6 +15,7 @@ from council.desk.desk import Desk
 from council.desk.overview import FIRST_QUESTION, runs_under_way
 from council.engine.outputs import written_at
 from council.engine.receipts import Receipt
+from council.engine.reopening import why_no_journal
 from council.errors import RunNotFound, UsageError
 from council.ids import Principal, timestamp
 from council.markup import without_front_matter
@@ -148,8 +149,6 @@ def require_journal(desk: Desk, run_id: str) -> None:
     """Raises RunNotFound for a run without a journal, with what became of it."""
     if desk.ledger.has_journal(run_id):
         return
-    from council.engine.reopening import why_no_journal  # not at the top: rare, and it loads the command models
-
     receipt = receipt_of(desk, run_id)
     fix = f"`council show {run_id}` prints what stays"
     if receipt.pruned is not None:

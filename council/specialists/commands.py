@@ -14,6 +14,7 @@ from council.ids import STEWARD, SystemClock, new_run_id, slugify
 from council.llm.base import is_extract
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
+from council.specialists.lifecycle import examinable
 from council.storage.paths import ASKS_FOLDER
 from council.users.people import principal_in
 
@@ -115,8 +116,6 @@ def foresee(command: SpecialistRunCommand, premises: Premises) -> None:
     """Raises ConfigError for the offline engine, SpecialistRefused for what may not be examined."""
     require_language_model(premises.settings.model)
     if isinstance(command, TrainSpecialistCommand):
-        from council.specialists.lifecycle import examinable  # not at the top: a door that drops needs none of it
-
         user, role = command.user or STEWARD.id, command.role
         premises.store.read(lambda tx: examinable(tx, role, principal_in(tx, user)))
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from council.specialists.commands import COMMANDS
 from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.deprecation import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.systems import BareCore, Core, LateHandler, System
+from council.specialists.specialist_directory import SpecialistDirectory
+from council.systems import BareCore, LateHandler, System
 from council.tools.tool import Tool
-from council.turns.bench import Bench
-
-if TYPE_CHECKING:
-    from council.specialists.specialist_directory import SpecialistDirectory
-
-
-def open_directory(core: Core, bench: Bench) -> SpecialistDirectory:
-    from council.specialists.specialist_directory import SpecialistDirectory  # not at the top: few commands ask one
-
-    return SpecialistDirectory(core, bench)
 
 
 def tools_of(core: BareCore) -> list[Tool]:
@@ -37,6 +26,6 @@ SPECIALISTS = System(
     tools=tools_of,
     plan_kinds=(LIFECYCLE, OUTSIDE_REQUEST, CREATION),
     companions=lambda core: [SpecialistKeeper(core.store, core.clock, core.audit, core.settings.scan_interval_s)],
-    directory=open_directory,
+    directory=SpecialistDirectory,
     tables="council.specialists.tables",
 )

@@ -12,6 +12,7 @@ from council.storage.versions import has_table
 from council.systems import Core, System
 from council.turns.bench import Bench
 from council.users.people import principal_in
+from council.workspace.arguments import InOrganization
 from council.workspace.functions import KINDS, tools, visit_of
 from council.workspace.reminders import Reminders
 
@@ -29,8 +30,7 @@ def _require_project(command: Any, premises: Premises) -> None:
     """Raises CommandInvalid where an `ask` names a project that there is not, or that its person may not see."""
     if command.project is None:
         return
-    from council.workspace.arguments import InOrganization  # not at the top: SQLAlchemy
-    from council.workspace.transaction import WorkspaceRefused
+    from council.workspace.transaction import WorkspaceRefused  # not at the top: SQLAlchemy
     from council.workspace.views import list_projects, project_named
 
     def listed(tx: Tx) -> list[dict[str, Any]]:
