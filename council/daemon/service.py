@@ -138,9 +138,8 @@ class Service:
     async def _serve(self) -> int:
         app, loop = self._app, asyncio.get_running_loop()
         app.events.publish(events.DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
-        beside: list[Companion] = []
-        if not self._once and self._only is None:  # none beside a process that drains what is there and leaves
-            beside = [*(one for system in app.systems for one in system.companions(app)), *self._doors]
+        leaves = self._once or self._only is not None  # once what is there is drained: nothing runs beside it
+        beside = [] if leaves else [*(one for system in app.systems for one in system.companions(app)), *self._doors]
         companions = Companions(beside, app.events, app.redactor.redact)
         state = StateFile(
             app.home,

@@ -71,23 +71,20 @@ def for_markdown(text: str) -> str:
             if len(indent) > _MAX_INDENT and out and out[-1]:
                 out.append("")  # where this is no list, it is a block of code, and no more of a paragraph
             margin = quotes + indent
-            info = _INFO.match(fence.info.strip())
-            language = info.group() if info else ""
+            language = info.group() if (info := _INFO.match(fence.info.strip())) else ""
             names = (language, *re.split("[+#.-]", language))  # to some viewers mermaid-x is mermaid
             if fence.info.strip() and (not language or any(map(_LIVE_LANGUAGES.fullmatch, names))):
                 language = "text"
-            out.append(margin + fence.run + language)
-            out += [margin + line if line else margin.rstrip(" ") for line in fence.lines]
-            out.append(margin + fence.run)
+            kept = (margin + line if line else margin.rstrip(" ") for line in fence.lines)
+            out += [margin + fence.run + language, *kept, margin + fence.run]
             index = fence.last + 1
             continue
         line, following = lines[index], lines[index + 1] if index + 1 < len(lines) else ""
         index += 1
+        in_table = bool(line.strip()) and (in_table or any(map(_TABLE_RULE.match, (following, line))))
         if not line.strip():
-            in_table = False
             out.append("")
             continue
-        in_table = in_table or bool(_TABLE_RULE.match(following)) or bool(_TABLE_RULE.match(line))
         if rule := _BREAK.match(line):  # "---" could underline a heading or open front matter
             out.append(rule[1] + "* * *")
             continue

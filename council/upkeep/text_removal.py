@@ -372,9 +372,7 @@ class Traces:
             sha256 = FORGOTTEN if page is None else sha256_hex(page)
             after = journal_rewriting.with_artifact(after, sha256)
             receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(path, sha256))
-        new_receipt = (
-            journal_rewriting.changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
-        )
+        new_receipt = receipt and journal_rewriting.changed_receipt(receipt, self.change, command_held=held)
 
         def write(tx: Tx) -> bool:
             """True when a page that was kept has changed."""
