@@ -22,6 +22,7 @@ from council.deliberation.memory_summary import SummaryTry, memory_outputs, summ
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState, status_of
 from council.deliberation.transcript import Closing, Transcript, Turn
+from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Output
 from council.engine.records import Part, waited_for
 from council.engine.runs import Finish, Outcome, Run, RunPause
@@ -47,7 +48,7 @@ class Task:
         self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
         # A model that was named for the retry takes the place of the command's.
-        self._asked_model = None if run.named_model else self._command.config.model
+        self._asked_model = None if run.journal.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -65,7 +66,7 @@ class Task:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
             if not run.is_closed:
-                chains.require(run.id, accepts_drift=run.accepts_drift)
+                chains.require(run.id, accepts_drift=run.journal.accepts_drift)
             for note in start.notes:
                 log.warning("%s", note)
             models = core.spending.models_for(run, config.budget, start.members[0].model)
@@ -141,7 +142,7 @@ class Task:
 
     def _model_of(self, transcript: Transcript) -> str:
         """The council's model; where one was named to go on with, all that answered for it."""
-        start, named = self._start, self._run.named_model
+        start, named = self._start, self._run.journal.named_model
         if not named or not start.model:
             return start.model
         own = {member.role for member in start.members if member.model != start.model}
@@ -155,7 +156,7 @@ class Task:
         transcript = council.transcript if council else Transcript(self._command.task_description)
         model = self._model_of(transcript)
         beside = self._guarding.calls() if self._guarding else []
-        notes = [*start.notes, *([_DRIFTED] if self._run.accepts_drift else [])]
+        notes = [*start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])]
         if self._summarised is not None:
             beside.append(ModelCall(SUMMARY_STEP, "", 0, self._summarised.result, "memory summary"))
             notes += filter(None, (self._summarised.note,))
@@ -171,7 +172,7 @@ class Task:
             prices=start.prices,
             finish=finish,
             waits=self._waits,
-            audit_head=self._run.audit_head if finish else "",
+            audit_head=(self._run.value(AUDIT_HEAD, str) or "") if finish else "",
             displaced=f"`{output.wanted}` {output.displaced}." if output.displaced else "",
             speaking=tuple((heard.role, heard.round, heard.text) for heard in council.asker.hearings)
             if council

@@ -31,7 +31,7 @@ async def audited_effect(run: Run, trail: Trail, step: str, change: Callable[[Tr
         joined.append(trail.join(tx))
         return change(joined[-1])
 
-    done = await run.effect(step, write, type=type)
+    done = await run.journal.effect(step, write, type=type)
     if joined:
         trail.settle(joined[-1])
     return done

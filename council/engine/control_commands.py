@@ -242,7 +242,7 @@ class RunSteering:
         elif command.model is not None:
             raise _keeps_its_model(command)
         elif run.is_waiting:
-            if run.waits and run.waits[-1].reason == PROVIDER:
+            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
                 self.reopener.before_asking_again()
             self.runs.wake(run)
         else:

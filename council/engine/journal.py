@@ -210,7 +210,7 @@ class Journal:
         self.retries = 0
         self.text_bytes = 0
         self.reopened_by: str | None = None
-        self.accepts_drift = False
+        self.accepts_drift = False  # True: it goes on although a persona, a prompt or the model changed
         self.named_model = ""  # when it was told to go on; empty: it keeps the one that it began with
         self.closed = False  # True: only recorded steps answer
         self.stopping = recording.stopping

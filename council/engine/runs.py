@@ -12,12 +12,11 @@ from typing import Any, Protocol, TypeVar, Unpack
 import msgspec
 from pydantic import ValidationError
 
-from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Output, StoreEntry
 from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
-from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus, Waiting
+from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
 from council.errors import CouncilError, JournalDamaged, ModelErrorKind
 from council.events import Event, Events, ModelRetry
 from council.ids import Principal
@@ -25,7 +24,6 @@ from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
-from council.storage.store import Tx
 
 T = TypeVar("T")
 
@@ -130,26 +128,6 @@ class Run:
         return self._output.path if self._output is not None else ""
 
     @property
-    def audit_head(self) -> str:
-        """The end of the audit's chain just before the commit, empty until then."""
-        return self.value(AUDIT_HEAD, str) or ""
-
-    @property
-    def named_model(self) -> str:
-        """The model that was named when it was told to go on; empty for none."""
-        return self.journal.named_model
-
-    @property
-    def accepts_drift(self) -> bool:
-        """True when it goes on although a persona, a prompt or the model changed."""
-        return self.journal.accepts_drift
-
-    @property
-    def waits(self) -> Sequence[Waiting]:
-        """The waits since the last recorded step."""
-        return self.journal.waits
-
-    @property
     def is_closed(self) -> bool:
         """True when its end is recorded: nobody is asked any more."""
         return self.journal.closed
@@ -162,7 +140,7 @@ class Run:
     @property
     def is_waiting(self) -> bool:
         """True also where an earlier process noted the wait, and this one has not asked again yet."""
-        return self.status == "waiting" or (self.status == "queued" and bool(self.waits))
+        return self.status == "waiting" or (self.status == "queued" and bool(self.journal.waits))
 
     def publish(self, event: Event) -> None:
         """Tells of something in this run."""
@@ -192,10 +170,6 @@ class Run:
             return await fn()
 
         return await self.step(name, work, type=type)
-
-    async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T], request: str = "") -> T:
-        """See `Journal.effect`: a change and its record, once."""
-        return await self.journal.effect(name, fn, type=type, request=request)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         """See `Journal.ephemeral`: of such a step only its outcome is kept."""

@@ -130,7 +130,7 @@ class SpecialistDirectory(AgentListing):
             record(tx, row)
             return bool(row.success)
 
-        await self._run.effect(f"{handoff.id}/telemetry", write, type=bool)
+        await self._run.journal.effect(f"{handoff.id}/telemetry", write, type=bool)
         return returned
 
     async def _used(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> tuple[Return, CaseTrial | None]:
