@@ -35,6 +35,7 @@ from council.turns.result import CLOSING_CALLS, TurnResult
 from council.typed_json import decode_json
 from council.upkeep.copies import blocks_of
 from council.upkeep.forgotten_text import Span, pieces_of
+from council.upkeep.table_words import change_words, count_words, drop_rows, words_of_run
 from council.upkeep.text_files import files_below, owner_of, rewritten
 from council.upkeep.text_removal import unended
 
@@ -96,8 +97,6 @@ class WholeRun:
     def _pieces_of_rows(self, tx: Tx, title: str) -> set[bytes]:
         """Empty where they do not tell all: of the title they are too short, or a kill came when some rows had the mark, or none
         was left."""
-        from council.upkeep.table_words import words_of_run  # not at the top, as in `look`
-
         found = tx.execute(sql.HEADER, (self._run_id,)).fetchone()
         if found is None or not pieces_of(json.dumps(title, ensure_ascii=False).encode()):
             return set()
@@ -147,8 +146,6 @@ class WholeRun:
 
     def look(self) -> dict[str, int]:
         """Counts the files and rows of each kind that hold the run."""
-        from council.upkeep.table_words import count_words  # not at the top: it loads SQLAlchemy
-
         held = self._run_id.encode()
         sessions = [path for path in self._sessions() if held in path.read_bytes()]
         logs = [path for path in files_below(self._home.log_file.parent) if held in path.read_bytes()]
@@ -185,8 +182,6 @@ class WholeRun:
 
     def _remove_beside(self) -> bool:
         """Removes what no other run writes: archived turns, what the audit and other rows say of it."""
-        from council.upkeep.table_words import change_words  # not at the top, as in `look`
-
         done = []
         for path in list(self._archived()):
             path.unlink()
@@ -198,8 +193,6 @@ class WholeRun:
         return any(done)
 
     def _remove_still(self) -> bool:
-        from council.upkeep.table_words import drop_rows  # not at the top, as in `look`
-
         done = [self._forget_task(path) for path in self._sessions()]
         kept = [
             (COPIES, name, encode_session(self._without(self._copied(name)))) for name in self._remembering_copies()

@@ -40,6 +40,7 @@ from council.typed_json import convert
 from council.upkeep.copies import CHANGING, copies_of, renew_copies
 from council.upkeep.copies import COPIES as COPIES_FOLDER
 from council.upkeep.forgotten_text import NameSpan, Span
+from council.upkeep.table_words import change_words, count_words
 from council.upkeep.text_files import (
     changed_file,
     changed_text,
@@ -142,8 +143,6 @@ class Traces:
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
-        from council.upkeep.table_words import count_words  # not at the top: it loads SQLAlchemy
-
         runs = list(self._runs())
         with self._store.reading() as tx:
             words = count_words(tx, self._core.tables, self.change)
@@ -159,8 +158,6 @@ class Traces:
 
     async def remove(self) -> bool:
         """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
-        from council.upkeep.table_words import change_words  # not at the top, as in `look`
-
         done: list[bool] = []
         # Memory first. What has no text is looked for beside the runs, and is then known.
         await asyncio.to_thread(lambda: (self._held_memories(), self._held_copies()))
