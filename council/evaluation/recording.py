@@ -28,6 +28,7 @@ from council.llm.cassette import (
     Cassette,
     CassetteCall,
     CassetteFailure,
+    asked_call,
     encode,
     joined,
 )
@@ -63,15 +64,10 @@ class RecordingModel(ModelAround):
         info = asked.get("info") or TurnInfo()
         system = asked["system"]
         keeps = info.role != BALLOT or info.round <= 1 or len(messages) > 2  # a repair says what was wrong, too
-        call = CassetteCall(
-            step=_step(info.task, info.role, info.round),
-            request=request_hash(self.name, system, messages),
-            role=info.role,
-            purpose=info.purpose,
-            round=info.round,
-            system=system if keeps else "",
-            messages=tuple(Message(message.role, message.text) for message in messages) if keeps else None,
-        )
+        step = _step(info.task, info.role, info.round)
+        call = asked_call(step, request_hash(self.name, system, messages), system, messages, info)
+        if not keeps:
+            call = msgspec.structs.replace(call, system="", messages=None)
         try:
             reply = await self._inner.generate(messages, **asked)
         except ModelError as error:

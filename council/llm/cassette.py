@@ -15,7 +15,7 @@ import msgspec
 
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
-from council.llm.base import AbsentModel, Finish, Message, Usage
+from council.llm.base import AbsentModel, Finish, Message, TurnInfo, Usage
 from council.storage.files import read_limited
 from council.typed_json import json_decoder
 
@@ -82,6 +82,12 @@ class CassetteCall(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: CassetteFailure | None = None
     replaced: tuple[AbsentModel, ...] = ()
     thoughts: bool = False
+
+
+def asked_call(step: str, request: str, system: str, messages: Sequence[Message], info: TurnInfo) -> CassetteCall:
+    """A call without what came of it."""
+    plain = tuple(Message(message.role, message.text) for message in messages)
+    return CassetteCall(step, request, info.role, info.purpose, info.round, system, plain)
 
 
 class Cassette(msgspec.Struct, frozen=True):

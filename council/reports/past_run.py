@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn, TypeVar, Unpack
 
+import msgspec
+
 from council.engine.journal import Journal, JournalEnd, StepOptions
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import ErrorRef
@@ -14,7 +16,7 @@ from council.engine.runs import Execution, Finish, Handler, Run, Runs
 from council.errors import CouncilError, RunNotFound
 from council.events import Events
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
-from council.llm.cassette import CassetteCall
+from council.llm.cassette import CassetteCall, asked_call
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 
@@ -85,17 +87,11 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
 
 
 class _Question(Exception):
-    """Carries a request out of the call that would have made it."""
+    """Carries a call out of where it would have been made."""
 
-    def __init__(self, system: str, messages: Sequence[Message], info: TurnInfo) -> None:
+    def __init__(self, call: CassetteCall) -> None:
         super().__init__()
-        self.system = system
-        self.messages = tuple(messages)
-        self.info = info
-
-    def call(self, step: str, request: str) -> CassetteCall:
-        info, messages = self.info, tuple(Message(message.role, message.text) for message in self.messages)
-        return CassetteCall(step, request, info.role, info.purpose, info.round, self.system, messages)
+        self.call = call
 
 
 class _NotingModel:
@@ -105,7 +101,7 @@ class _NotingModel:
     context_tokens = 1  # never looked at: the size of the window is a recorded step
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> NoReturn:
-        raise _Question(asked["system"], messages, asked.get("info") or TurnInfo())
+        raise _Question(asked_call("", "", asked["system"], messages, asked.get("info") or TurnInfo()))
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -129,7 +125,7 @@ class _NotingRun(PastRun):
             try:
                 await fn()
             except _Question as noted:
-                self.asked.append(noted.call(name, request))
+                self.asked.append(msgspec.structs.replace(noted.call, step=name, request=request))
         return await super().step(name, fn, type=type, **how)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
@@ -138,7 +134,7 @@ class _NotingRun(PastRun):
             try:
                 await fn()
             except _Question as noted:
-                request = request_hash(opinion.model, noted.system, noted.messages)
+                request = request_hash(opinion.model, noted.call.system, noted.call.messages or ())
                 if opinion.asked in (request, FORGOTTEN):
-                    self.asked.append(noted.call(name, request))
+                    self.asked.append(msgspec.structs.replace(noted.call, step=name, request=request))
         return await super().ephemeral(name, fn, type=type, part=part)
