@@ -86,6 +86,28 @@ NOT_BOUND = [
     "x = 0 and ({0} := 4)", "def f(x=lambda {0}: 0): return {0}",
     "try:\n    from there import {0}\nexcept ImportError:\n    pass", "def f():\n    import json as {0}",
 ]  # fmt: skip
+# Names that are looked up before they are bound, or beyond the scope that binds them: they are the builtins, too.
+LOOKED_UP_BEYOND = [
+    "def f({0}):\n    class K:\n        o = {0}\n        {0} = 1",
+    "def f({0}):\n    class K:\n        if 0: {0} = 1\n        o = {0}",
+    "def f({0}):\n    class K:\n        o = {0}\n        for {0} in (): pass",
+    "def f({0}):\n    class K:\n        o = {0}\n        def {0}(self): pass",
+    "def f({0}):\n    class K:\n        o = {0}\n        import json as {0}",
+    "def f({0}):\n    class K:\n        o = {0}\n        ({0} := 1)",
+    "def f({0}):\n    class K:\n        o = {0}\n        {0}: object",
+    "def f({0}):\n    class K:\n        o = [x for x in {0}]\n        {0} = 1",
+    "def f({0}):\n    class K:\n        def g(self, x={0}): pass\n        {0} = 1",
+    "def f({0}):\n    class K:\n        class L:\n            o = {0}\n            {0} = 1",
+    "def f({0}):\n    class K:\n        match 1:\n            case {0}: pass\n        o = {0}",
+    "def f({0}):\n    class K:\n        global {0}\n        o = {0}",
+    "def f({0}):\n    def g():\n        global {0}\n        return {0}",
+    "def f({0}):\n    def g():\n        nonlocal {0}\n        del {0}\n    g()\n    class K:\n        o = {0}",
+    "{0} = (\n    {0}\n)", "({0} :=\n    {0})", "{0}, x = (\n    1,\n    {0})", "x[\n    {0}], {0} = 1, 2",
+    "def {0}(\n    x={0}\n): pass", "def {0}(\n    x={0}): pass", "def {0}() -> (\n    {0}\n): pass",
+    "@(\n    {0}\n)\ndef {0}(): pass",
+    "def now(f): f()\n@now\ndef {0}():\n    return {0}", "class {0}:\n    o = {0}", "class {0}(\n    metaclass={0}\n): pass",
+    "def f():\n    ({0}): int\n    return {0}", "f = lambda: {0}\nf()\n{0} = 1", "{0} = f'''\n{{{0}}}'''",
+]  # fmt: skip
 GUARDED_BUILTINS = ["open", "getattr", "eval", "__import__", "vars"]
 IMPORTS = "import os, sys, importlib, builtins, asyncio, io\n"
 
@@ -97,6 +119,10 @@ FORMS = [
     "def f(*, {0}): return dict(a={0})", "def f(*{0}): return list({0})", "row = (1, 2)\n{0}, high = row\nprint(high > {0})",
     "d = {{'{0}': 1}}\nprint(d['{0}'])", "class K:\n    {0} = 1\nprint(K.{0})",
     "def f(x):\n    match x:\n        case [{0}, _]: return 1",
+    "def f({0}):\n    class K:\n        def g(self): return {0}\n        {0} = 1",
+    "def {0}(x):\n    return {0}(x - 1) if x else 0",
+    "def f({0}):\n    class K:\n        o = [{0} for _ in (1,)]\n        {0} = 1",
+    "def f():\n    {0}: int\n    {0} = 1\n    return {0}",
     "def f(**{0}): return {0}", "with_ = '{0}'\nprint(with_)", "def {0}_of(x): return x\nprint({0}_of)",
 ]  # fmt: skip
 USES = [
@@ -147,6 +173,14 @@ def test_a_builtin_is_the_codes_own_name_only_where_the_code_surely_bound_it(bin
     codes = [f"{binding.format(name)}\no = {name}\n" for name in GUARDED_BUILTINS]
     for code in codes:
         ast.parse(code)
+    assert [code for code in codes if not judge_python(code)] == []
+
+
+@pytest.mark.parametrize("form", LOOKED_UP_BEYOND)
+def test_a_builtin_is_found_where_the_codes_own_name_is_not_what_is_looked_up(form: str) -> None:
+    codes = [form.format(name) for name in GUARDED_BUILTINS]
+    for code in codes:
+        compile(code, "code", "exec")
     assert [code for code in codes if not judge_python(code)] == []
 
 
