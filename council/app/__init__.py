@@ -193,21 +193,20 @@ def build_app(
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """In the order in which they are told."""
     systems = tuple(systems)
-    own = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
-    every = [_with_words_of(systems, type_) for type_ in own]
+
+    def with_words(type_: CommandType) -> CommandType:
+        """The type, admitted only where no other system objects."""
+        words = [system.admits[type_.name] for system in systems if type_.name in system.admits]
+
+        def admit(command: CommandBase, premises: Premises) -> Admission:
+            for word in words:
+                word(command, premises)
+            return type_.admit(command, premises)
+
+        return replace(type_, admit=admit) if words else type_
+
+    every = map(with_words, [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)])
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
-
-
-def _with_words_of(systems: Iterable[System], type_: CommandType) -> CommandType:
-    """The type, admitted only where no other system objects."""
-    words = [system.admits[type_.name] for system in systems if type_.name in system.admits]
-
-    def admit(command: CommandBase, premises: Premises) -> Admission:
-        for word in words:
-            word(command, premises)
-        return type_.admit(command, premises)
-
-    return replace(type_, admit=admit) if words else type_
 
 
 def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:

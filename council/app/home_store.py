@@ -139,20 +139,18 @@ class VaultWords:
             audit = self._safe.trail.log()
             end = audit.head().seq
             if self._known_to == 0 or any(True for _ in audit.of((CREDENTIAL_SET,), self._known_to)):
-                self._read_new(self._safe.vault())
+                vault = self._safe.vault()
+                for entry in vault.list():
+                    if entry in self._known:
+                        continue
+                    try:
+                        vault.get(entry.place, actor=STEWARD.id, purpose="redaction")
+                    except CredentialRefused as error:
+                        if error.reason == "unavailable":
+                            raise
+                        log.warning("redaction does not know a value of the vault: %s", error)
+                    self._known.add(entry)
             self._known_to = end
-
-    def _read_new(self, vault: Vault) -> None:
-        for entry in vault.list():
-            if entry in self._known:
-                continue
-            try:
-                vault.get(entry.place, actor=STEWARD.id, purpose="redaction")
-            except CredentialRefused as error:
-                if error.reason == "unavailable":
-                    raise
-                log.warning("redaction does not know a value of the vault: %s", error)
-            self._known.add(entry)
 
 
 @contextlib.contextmanager

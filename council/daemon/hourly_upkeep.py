@@ -109,7 +109,19 @@ class Keeping:
 
     async def _slice(self, max_s: float) -> bool:
         """False when nothing is left to do for now."""
-        if not await asyncio.to_thread(self._works_to_the_end, max_s):
+        clock = self._app.clock
+        until_s = clock.monotonic_s() + max_s
+
+        def works_to_the_end() -> bool:
+            try:
+                for _ in self._pass:
+                    if clock.monotonic_s() >= until_s:
+                        return False
+            except StorageFailed as error:
+                log.error("retention: %s", error)
+            return True
+
+        if not await asyncio.to_thread(works_to_the_end):
             return True
         gone, self._gone, self._pass = self._gone, [], self._begun()
         if gone:
@@ -117,14 +129,3 @@ class Keeping:
             freed, runs = sum(one.bytes for one in gone), tuple(one.run_id for one in gone)
             self._app.events.publish(Pruning(runs=runs, bytes=freed, settings=settings))
         return len(gone) >= _MOST
-
-    def _works_to_the_end(self, max_s: float) -> bool:
-        clock = self._app.clock
-        until_s = clock.monotonic_s() + max_s
-        try:
-            for _ in self._pass:
-                if clock.monotonic_s() >= until_s:
-                    return False
-        except StorageFailed as error:
-            log.error("retention: %s", error)
-        return True

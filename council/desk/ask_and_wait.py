@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from council.commands.file_formats import Document
 from council.commands.parsing import validate
 from council.conductor.conversation import LANE
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Drain, Errand, Show
+from council.desk.drop_and_wait import Drain, Errand
 from council.desk.run_lookup import answer_in, words_of
 from council.engine.admission import admission, refusing
 from council.engine.open_questions import open_questions, run_to_answer
@@ -105,20 +105,17 @@ def ask_and_wait(
             return AskReply(run_id, waits=waits[-1].error if waits else "it was not taken up.")
         return reply
 
-    @contextmanager
-    def growing() -> Iterator[Show]:
-        yield lambda run: watch(_growing(desk, asking.run_id)) if asking.run_id else None
+    def show(_: object) -> None:
+        if not asking.run_id:
+            return
+        path = desk.home.root / desk.ledger.journal(asking.run_id).header.output_path
+        try:
+            page = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            page = ""
+        watch(answer_in(page, "In progress") if asking.run_id in page[:200] else "")
 
-    return asking.errand.until(look, timeout_s, drain, growing)
-
-
-def _growing(desk: Desk, run_id: str) -> str:
-    path = desk.home.root / desk.ledger.journal(run_id).header.output_path
-    try:
-        page = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return answer_in(page, "In progress") if run_id in page[:200] else ""
+    return asking.errand.until(look, timeout_s, drain, lambda: nullcontext(show))
 
 
 def reply_of(desk: Desk, receipt: Receipt) -> AskReply:

@@ -260,8 +260,12 @@ class Executor:
                 )
                 reference = ArtifactRef(final, first.sha256)
                 receipt = msgspec.structs.replace(receipt, artifact=reference, notes=(*receipt.notes, note))
-            if receipt.artifact is not None:
-                await self._take_away(run, [*finals, receipt.artifact.path], committed.status)
+            if receipt.artifact is not None:  # a run that ended elsewhere before, or grew there, has one page now
+                places, has_decision = [*finals, receipt.artifact.path], committed.status in DECIDED
+                for path, sha256 in run.output.superseded(places, has_decision=has_decision).items():
+                    await self._audit.taken_away(run.header, path, sha256)
+                    with suppress(PathRefused):  # it became something else: then it is a person's
+                        self._root.unlink(path)
                 point_on(self._root, self._store, run.id, run.header.output_path, receipt.artifact.path)
             ended_ns = max(time.time_ns(), run.header.order)
             end = end_of(receipt, text_bytes=run.journal.text_bytes, ended_ns=ended_ns)
@@ -272,10 +276,3 @@ class Executor:
             self._on_ended(run, committed.status)
         self._store.defer(lambda tx: tx.execute(sql.TAKEN, (run.id,)))
         return receipt
-
-    async def _take_away(self, run: Run, finals: list[str], status: RunStatus) -> None:
-        """A run that ended elsewhere before, or grew there, has one page now."""
-        for path, sha256 in run.output.superseded(finals, has_decision=status in DECIDED).items():
-            await self._audit.taken_away(run.header, path, sha256)
-            with suppress(PathRefused):  # it became something else: then it is a person's
-                self._root.unlink(path)

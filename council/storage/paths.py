@@ -381,7 +381,10 @@ class ConfinedRoot:
             with (
                 as_storage_failed(f"Cannot list {folder or self.root}"),
                 self._folder(folder, segments) as fd,
-                _listing(fd) as entries,
+                # Of its own: descriptors that `dup` makes share one position, and of two threads each would miss what the
+                # other got.
+                descriptor(".", _FOLDER_FLAGS, dir_fd=fd) as own_fd,
+                os.scandir(own_fd) as entries,
             ):
                 return heapq.nsmallest(limit, acceptable(entries), key=lambda entry: entry[0] + "/" * entry[1])
         except PathRefused:  # gone, swapped for a link, or unreadable since it was listed
@@ -444,14 +447,6 @@ def _opened(relative: str, folder_fd: int, name: str) -> Iterator[tuple[int, os.
         yield fd, status
     finally:
         os.close(fd)
-
-
-@contextlib.contextmanager
-def _listing(folder_fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """The entries of an open folder, read from a descriptor of its own. Those that `dup` makes share one position: of two
-    threads each would miss what the other got."""
-    with descriptor(".", _FOLDER_FLAGS, dir_fd=folder_fd) as fd, os.scandir(fd) as entries:
-        yield entries
 
 
 def _open_child(relative: str, folder_fd: int, name: str, *, writing: bool) -> int:
