@@ -19,7 +19,7 @@ from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.llm.replay import ReplayModel
-from council.llm.retry import RetryOptions, with_fallbacks
+from council.llm.retry import Retries, with_fallbacks
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 from council.turns.equipment import Models, RunModels
@@ -121,7 +121,7 @@ class Spending:
             chair=chair,
             clock=self.clock,
         )
-        retries = RetryOptions(
+        retries = Retries(
             attempts=self.settings.model_attempts,
             max_wait_s=self.settings.max_inline_wait_s,
             on_retry=lambda error, attempt, wait_s: run.note_retry(error.kind, error.message, attempt, wait_s),
@@ -142,7 +142,7 @@ class Spending:
         def models(chain: tuple[str, ...]) -> Model:
             if self.asks is not None:
                 return self.asks
-            inner = with_fallbacks([one(spelling) for spelling in chain], self.clock.monotonic_s, **retries)
+            inner = with_fallbacks([one(spelling) for spelling in chain], self.clock.monotonic_s, retries)
             model = TimedModel(inner, budget)
             return model if tracing is None else tracing.model(run.id, model)
 
@@ -150,7 +150,7 @@ class Spending:
             return RunModels(models)
         budget.require_price(self.embedding)
         asking_first = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
-        embedder: Embedder = TimedEmbedder(RetryingEmbedder(asking_first, **retries), budget)
+        embedder: Embedder = TimedEmbedder(RetryingEmbedder(asking_first, retries), budget)
         return RunModels(models, embedder if tracing is None else tracing.embedder(run.id, embedder))
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from council.errors import UsageError
 from council.ids import STEWARD, new_run_id
 from council.llm.base import Message, Model, TurnInfo
 from council.llm.embeddings import Embedder, RetryingEmbedder
-from council.llm.retry import FallbackModel, RetryingModel, RetryOptions
+from council.llm.retry import FallbackModel, Retries, RetryingModel
 from council.llm.structured import ask_structured
 from council.settings import builtin_personas_dir
 from council.storage.store import Store
@@ -192,15 +192,15 @@ def open_trial(app: App, agents: tuple[AgentManifest, ...], limits: BudgetLimits
         return BudgetedModel(model, budget, calibration, max_output_tokens=settings.max_output_tokens)
 
     chain = [app.models.get(each, asking) for each in app.spending.chain("CONDUCTOR", (), None)]
-    retries = RetryOptions(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
+    retries = Retries(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
     embedder: Embedder | None = None
     if app.spending.embedding:
         budget.require_price(app.spending.embedding)
         own = app.models.embedder(
             settings.embedding_model or "", lambda inner: BudgetedEmbedder(inner, budget, calibration)
         )
-        embedder = RetryingEmbedder(own, **retries)
+        embedder = RetryingEmbedder(own, retries)
     constants = Constants(*(getattr(settings, name) for name in Constants.__struct_fields__))
     persona = parse_manifest("conductor.md", (builtin_personas_dir() / "conductor.md").read_text(encoding="utf-8"))
-    model = RetryingModel(FallbackModel(chain, app.clock.monotonic_s), **retries)
+    model = RetryingModel(FallbackModel(chain, app.clock.monotonic_s), retries)
     return RoutingTrial(model, app.store, embedder, agents, constants, persona)

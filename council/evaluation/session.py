@@ -33,7 +33,7 @@ from council.evaluation.summary import Report
 from council.ids import SystemClock
 from council.keys.key_sources import share_keys
 from council.llm.base import Model
-from council.llm.retry import with_fallbacks
+from council.llm.retry import Retries, with_fallbacks
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.table import ProtocolName
 from council.storage.paths import ConfinedRoot
@@ -215,7 +215,7 @@ def metered_council(
     attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
     chain = [app.models.get(each) for each in app.spending.chain("", (), None)]
     model = RecordingModel(
-        with_fallbacks(chain, app.clock.monotonic_s, attempts=attempts, max_wait_s=max_wait_s),
+        with_fallbacks(chain, app.clock.monotonic_s, Retries(attempts=attempts, max_wait_s=max_wait_s)),
         found.traffic,
         app.redactor,
     )

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, Unpack
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from council.llm.base import Usage
 from council.llm.provider_limits import Bucket
-from council.llm.retry import Retries, RetryOptions
+from council.llm.retry import Retries
 
 MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question
 REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there is still an answer by words
@@ -81,9 +81,9 @@ class LimitedEmbedder(EmbedderAround):
 
 
 class RetryingEmbedder(EmbedderAround):
-    def __init__(self, inner: Embedder, **how: Unpack[RetryOptions]) -> None:
+    def __init__(self, inner: Embedder, retries: Retries) -> None:
         super().__init__(inner)
-        self._retries = Retries(**how)
+        self._retries = retries
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         return await self._retries(lambda: self._inner.embed(texts, purpose=purpose))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TypedDict, TypeVar, Unpack
+from dataclasses import dataclass, replace
+from typing import TypeVar, Unpack
 
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -23,21 +23,12 @@ OnRetry = Callable[[ModelError, int, float], None]
 T = TypeVar("T")
 
 
-class RetryOptions(TypedDict, total=False):
-    attempts: int
-    max_wait_s: float
-    initial_wait_s: float
-    not_repeated: frozenset[ModelErrorKind]
-    on_retry: OnRetry | None
-    sleep: Callable[[float], Awaitable[None]]
-
-
 class RetryingModel(ModelAround):
     """An attempt whose text has begun to show is repeated only for a listener that can take words back (`Restartable`)."""
 
-    def __init__(self, inner: Model, **how: Unpack[RetryOptions]) -> None:
+    def __init__(self, inner: Model, retries: Retries) -> None:
         super().__init__(inner)
-        self._retries = Retries(**how)
+        self._retries = retries
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         on_text = asked.get("on_text")
@@ -148,12 +139,12 @@ _PASSED_OVER_S = 60.0  # a model that could not be reached: many turns are done 
 FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate", "network", "unreachable", "timeout"})
 
 
-def with_fallbacks(models: Sequence[Model], monotonic_s: Callable[[], float], **how: Unpack[RetryOptions]) -> Model:
+def with_fallbacks(models: Sequence[Model], monotonic_s: Callable[[], float], retries: Retries) -> Model:
     """Each with its retries. All but the last hand a call that found no way to their machine on at once: another model
     answers sooner than a network comes back."""
     *before, last = models
-    hurried = how | RetryOptions(not_repeated=frozenset({"unreachable"}))
-    chain = [*(RetryingModel(model, **hurried) for model in before), RetryingModel(last, **how)]
+    hurried = replace(retries, not_repeated=frozenset({"unreachable"}))
+    chain = [*(RetryingModel(model, hurried) for model in before), RetryingModel(last, retries)]
     return FallbackModel(chain, monotonic_s) if before else chain[0]
 
 

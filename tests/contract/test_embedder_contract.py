@@ -18,6 +18,7 @@ from council.llm.gemini import GeminiEmbedder, GeminiModel
 from council.llm.openai_compatible import OpenAIEmbedder
 from council.llm.openai_dialect import Server
 from council.llm.provider_limits import Bucket
+from council.llm.retry import Retries
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini
@@ -79,7 +80,7 @@ async def wrapped() -> AsyncIterator[Candidate]:
         def make(dimensions: int | None = 8, timeout_s: float = 20) -> Embedder:
             bucket = Bucket(SystemClock(), max_concurrent=2, max_per_minute=None, max_pause_s=0)
             limited = LimitedEmbedder(inner.make(dimensions=dimensions, timeout_s=timeout_s), bucket)
-            return RetryingEmbedder(limited, attempts=2, max_wait_s=0, initial_wait_s=0)
+            return RetryingEmbedder(limited, Retries(attempts=2, max_wait_s=0, initial_wait_s=0))
 
         yield Candidate(make(), inner.replies, inner.answer_with, inner.calls, make)
 

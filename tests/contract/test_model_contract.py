@@ -19,7 +19,7 @@ from council.llm.offline import OfflineModel
 from council.llm.openai_compatible import OpenAICompatibleModel
 from council.llm.openai_dialect import Server
 from council.llm.replay import ReplayModel
-from council.llm.retry import RetryingModel
+from council.llm.retry import Retries, RetryingModel
 from council.llm.scripted import ScriptedModel
 from council.markup import without_thoughts
 from council.redaction import Secret
@@ -87,7 +87,7 @@ async def offline(tmp_path: Path) -> AsyncIterator[Candidate]:
 async def retrying(tmp_path: Path) -> AsyncIterator[Candidate]:
     async with scripted(tmp_path) as inner:
         assert inner.broken is not None
-        yield Candidate(RetryingModel(inner.model), RetryingModel(inner.broken, initial_wait_s=0))
+        yield Candidate(RetryingModel(inner.model, Retries()), RetryingModel(inner.broken, Retries(initial_wait_s=0)))
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from council.errors import RETRYABLE, ModelError, ModelErrorKind
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo
-from council.llm.retry import RetryingModel, with_fallbacks
+from council.llm.retry import Retries, RetryingModel, with_fallbacks
 
 ASK = [Message("user", "What now?")]
 DONE = Reply("done", "stop", "fragile")
@@ -79,7 +79,7 @@ def patience() -> Patience:
 @pytest.mark.parametrize("kind", sorted(RETRYABLE))
 async def test_an_error_that_can_pass_is_tried_again(kind: ModelErrorKind, patience: Patience) -> None:
     inner = FragileModel(failing(kind), DONE)
-    assert await RetryingModel(inner, sleep=patience).generate(ASK, system="") == DONE
+    assert await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, system="") == DONE
     assert len(inner.asked) == 2
 
 
@@ -88,7 +88,7 @@ async def test_an_error_that_stays_is_not_tried_again(kind: ModelErrorKind, pati
     error = failing(kind)
     inner = FragileModel(error, DONE)
     with pytest.raises(ModelError) as caught:
-        await RetryingModel(inner, sleep=patience).generate(ASK, system="")
+        await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, system="")
     assert caught.value is error
     assert (len(inner.asked), patience.waits) == (1, [])
 
@@ -96,7 +96,7 @@ async def test_an_error_that_stays_is_not_tried_again(kind: ModelErrorKind, pati
 async def test_another_exception_than_a_model_error_is_not_tried_again(patience: Patience) -> None:
     inner = FragileModel(RuntimeError("bug"), DONE)
     with pytest.raises(RuntimeError, match="bug"):
-        await RetryingModel(inner, sleep=patience).generate(ASK, system="")
+        await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, system="")
     assert len(inner.asked) == 1
 
 
@@ -104,28 +104,28 @@ async def test_the_attempts_are_bounded_and_the_last_error_leaves(patience: Pati
     errors = [failing("server"), failing("overload"), failing("network")]
     inner = FragileModel(*errors, DONE)
     with pytest.raises(ModelError) as caught:
-        await RetryingModel(inner, attempts=3, sleep=patience).generate(ASK, system="")
+        await RetryingModel(inner, Retries(attempts=3, sleep=patience)).generate(ASK, system="")
     assert caught.value is errors[-1]
     assert (len(inner.asked), len(patience.waits)) == (3, 2)
 
 
 async def test_the_wait_doubles_up_to_the_longest(patience: Patience) -> None:
     inner = FragileModel(*[failing() for _ in range(5)], DONE)
-    model = RetryingModel(inner, attempts=6, initial_wait_s=0.5, max_wait_s=3, sleep=patience)
+    model = RetryingModel(inner, Retries(attempts=6, initial_wait_s=0.5, max_wait_s=3, sleep=patience))
     await model.generate(ASK, system="")
     assert patience.waits == [0.5, 1.0, 2.0, 3.0, 3.0]
 
 
 async def test_the_provider_s_own_wait_counts_where_it_is_longer(patience: Patience) -> None:
     inner = FragileModel(failing("rate", 7.0), failing("rate", 0.1), DONE)
-    await RetryingModel(inner, initial_wait_s=1.0, sleep=patience).generate(ASK, system="")
+    await RetryingModel(inner, Retries(initial_wait_s=1.0, sleep=patience)).generate(ASK, system="")
     assert patience.waits == [7.0, 2.0]
 
 
 async def test_a_wait_beyond_the_longest_is_left_to_the_caller(patience: Patience) -> None:
     inner = FragileModel(failing("rate", 61.0), DONE)
     with pytest.raises(ModelError) as caught:
-        await RetryingModel(inner, max_wait_s=60, sleep=patience).generate(ASK, system="")
+        await RetryingModel(inner, Retries(max_wait_s=60, sleep=patience)).generate(ASK, system="")
     assert caught.value.retry_after_s == 61.0
     assert (len(inner.asked), patience.waits) == (1, [])
 
@@ -133,7 +133,9 @@ async def test_a_wait_beyond_the_longest_is_left_to_the_caller(patience: Patienc
 async def test_on_retry_hears_error_attempt_and_wait_before_each_wait(patience: Patience) -> None:
     first, second = failing("rate", 2.0), failing("server")
     heard: list[tuple[ModelError, int, float]] = []
-    model = RetryingModel(FragileModel(first, second, DONE), on_retry=lambda *told: heard.append(told), sleep=patience)
+    model = RetryingModel(
+        FragileModel(first, second, DONE), Retries(on_retry=lambda *told: heard.append(told), sleep=patience)
+    )
     await model.generate(ASK, system="")
     assert heard == [(first, 1, 2.0), (second, 2, 2.0)]
 
@@ -141,7 +143,7 @@ async def test_on_retry_hears_error_attempt_and_wait_before_each_wait(patience: 
 async def test_on_retry_hears_nothing_of_an_error_that_leaves(patience: Patience) -> None:
     heard: list[object] = []
     model = RetryingModel(
-        FragileModel(failing()), attempts=1, on_retry=lambda *told: heard.append(told), sleep=patience
+        FragileModel(failing()), Retries(attempts=1, on_retry=lambda *told: heard.append(told), sleep=patience)
     )
     with pytest.raises(ModelError):
         await model.generate(ASK, system="")
@@ -163,14 +165,14 @@ async def test_an_attempt_whose_text_was_shown_is_not_repeated(patience: Patienc
     inner = FragileModel(speaking(failing("network")), speaking(DONE))
     shown: list[str] = []
     with pytest.raises(ModelError, match="network"):
-        await RetryingModel(inner, sleep=patience).generate(ASK, system="", on_text=shown.append)
+        await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, system="", on_text=shown.append)
     assert (shown, len(inner.asked)) == (["so far"], 1)
 
 
 async def test_a_streamed_attempt_that_failed_before_its_first_word_is_repeated(patience: Patience) -> None:
     inner = FragileModel(failing("overload"), speaking(DONE))
     shown: list[str] = []
-    assert await RetryingModel(inner, sleep=patience).generate(ASK, system="", on_text=shown.append) == DONE
+    assert await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, system="", on_text=shown.append) == DONE
     assert shown == ["so far"]
 
 
@@ -180,7 +182,7 @@ async def test_every_attempt_is_asked_the_same(patience: Patience) -> None:
         "system": "s", "schema": {"type": "object"}, "tools": (ToolSpec("t", "d", {}),), "max_output_tokens": 9,
         "temperature": 0.2, "info": TurnInfo(role="AUDITOR"),
     }  # fmt: skip
-    await RetryingModel(inner, sleep=patience).generate(ASK, **asked)  # type: ignore[arg-type]
+    await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, **asked)  # type: ignore[arg-type]
     assert inner.asked == [{"messages": ASK, **asked}] * 2
 
 
@@ -192,7 +194,7 @@ async def test_cancelling_ends_the_wait() -> None:
         await asyncio.Event().wait()
 
     inner = FragileModel(failing(), DONE)
-    call = asyncio.create_task(RetryingModel(inner, sleep=wait_for_ever).generate(ASK, system=""))
+    call = asyncio.create_task(RetryingModel(inner, Retries(sleep=wait_for_ever)).generate(ASK, system=""))
     await waiting.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -203,13 +205,13 @@ async def test_cancelling_ends_the_wait() -> None:
 async def test_a_cancelled_attempt_is_not_repeated(patience: Patience) -> None:
     inner = FragileModel(asyncio.CancelledError(), DONE)
     with pytest.raises(asyncio.CancelledError):
-        await RetryingModel(inner, sleep=patience).generate(ASK, system="")
+        await RetryingModel(inner, Retries(sleep=patience)).generate(ASK, system="")
     assert len(inner.asked) == 1
 
 
 async def test_calls_at_the_same_time_do_not_share_their_attempts(patience: Patience) -> None:
     inner = FragileModel(*[failing() for _ in range(4)], *[DONE] * 4)
-    model = RetryingModel(inner, attempts=2, sleep=patience)
+    model = RetryingModel(inner, Retries(attempts=2, sleep=patience))
     replies = await asyncio.gather(*(model.generate(ASK, system="") for _ in range(4)))
     assert replies == [DONE] * 4
     assert patience.waits == [1.0] * 4
@@ -217,7 +219,7 @@ async def test_calls_at_the_same_time_do_not_share_their_attempts(patience: Pati
 
 async def test_name_window_and_closing_are_those_of_the_inner_model() -> None:
     inner = FragileModel()
-    model = RetryingModel(inner)
+    model = RetryingModel(inner, Retries())
     await model.aclose()
     assert (model.name, model.context_tokens, inner.closed) == ("fragile", 1000, 1)
 
@@ -227,7 +229,7 @@ async def test_a_model_that_cannot_be_reached_is_asked_once_a_minute_where_anoth
 ) -> None:
     now_s = [0.0]
     first, second = FragileModel(failing("unreachable"), failing("unreachable"), DONE), FragileModel(DONE, DONE, DONE)
-    chain = with_fallbacks([first, second], lambda: now_s[-1], sleep=patience)
+    chain = with_fallbacks([first, second], lambda: now_s[-1], Retries(sleep=patience))
     asked = []
     for at_s in (0.0, 59.0, 60.0, 121.0):
         now_s.append(at_s)
@@ -242,7 +244,7 @@ async def test_the_last_model_of_a_chain_is_tried_again_and_no_other_is_passed_o
 ) -> None:
     first = FragileModel(failing("unreachable"), failing("overload"), DONE)
     second = FragileModel(failing("unreachable"), failing("unreachable"))
-    chain = with_fallbacks([first, second], lambda: 0.0, attempts=2, sleep=patience)
+    chain = with_fallbacks([first, second], lambda: 0.0, Retries(attempts=2, sleep=patience))
     with pytest.raises(ModelError) as told:
         await chain.generate(ASK, system="")
     assert (told.value.kind, len(second.asked)) == ("unreachable", 2)
@@ -254,7 +256,7 @@ async def test_a_model_that_was_passed_over_is_asked_before_a_call_fails(patienc
     now_s = [0.0]
     first = FragileModel(failing("unreachable"), DONE, failing("overload"))
     second = FragileModel(DONE, failing("auth"), DONE)
-    chain = with_fallbacks([first, second], lambda: now_s[-1], attempts=1, sleep=patience)
+    chain = with_fallbacks([first, second], lambda: now_s[-1], Retries(attempts=1, sleep=patience))
     await chain.generate(ASK, system="")
     now_s.append(30.0)
     replaced = (await chain.generate(ASK, system="")).replaced
@@ -265,7 +267,7 @@ async def test_a_model_that_was_passed_over_is_asked_before_a_call_fails(patienc
 
 async def test_a_call_that_fails_tells_what_the_model_that_was_passed_over_says_now(patience: Patience) -> None:
     first, second = FragileModel(failing("unreachable"), failing("overload")), FragileModel(DONE, failing("auth"))
-    chain = with_fallbacks([first, second], lambda: 0.0, attempts=1, sleep=patience)
+    chain = with_fallbacks([first, second], lambda: 0.0, Retries(attempts=1, sleep=patience))
     await chain.generate(ASK, system="")
     with pytest.raises(ModelError, match="failed: overload Fallback fragile: failed: auth"):
         await chain.generate(ASK, system="")
