@@ -2,15 +2,17 @@
 
 People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
-`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]` or `[docs/a.md]` without an id. Words in brackets
-that are not square, such as `(E10 fuel)`, cite nothing.
+`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. A link to what
+was read, such as `[the budget](docs/budget.csv#L3)`, cites it. Words in brackets that are not square, such as
+`(E10 fuel)`, cite nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 from council.lines_and_pages import spelled
 
@@ -34,10 +36,15 @@ _CITATION = re.compile(
     rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
-    rf"|\[{CUE}`?(?P<file>[^\s\[\]():`]{{1,300}}/[^\s\[\]():`]{{1,300}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?\](?![(:\[])"
+    rf"|\[{CUE}`?(?P<file>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?\](?![(:\[])"
     r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?)?)(?![\w:/#-]|\.\w)"
 )
+_LINK = re.compile(
+    rf"(?<!!)\[(?!\^?{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s\"[^\"\n]{{0,200}}\")?\)"
+)
+# A name without folders that cites, whatever was read; others, such as `[Node.js]`, are words of the matter.
+_DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
@@ -65,20 +72,20 @@ _MAX_IDS = 40  # of a range of ids
 
 @dataclass(frozen=True)
 class CitedPlace:
-    """One place of a citation: evidence, and a path and lines of it where they are named (`first` 0: the whole). Of a PDF
+    """One place of a citation: evidence, and a path and lines of it where they are named (`first` None: the whole). Of a PDF
     the lines are pages. `id` is empty where only the path is named. `in_pages`: it was spelled as pages, which only a PDF
     has."""
 
     id: str
     path: str = ""
-    first: int = 0
+    first: int | None = None
     last: int = 0
     in_pages: bool = field(default=False, compare=False)
 
     @property
     def where(self) -> str:
         """`docs/a.md:3-5`, `docs/a.pdf:p3`, `docs/a.md`, or nothing."""
-        if not self.first:
+        if self.first is None:
             return self.path
         return spelled(self.path, self.first, self.last if self.last > self.first else None)
 
@@ -121,6 +128,7 @@ class KnownPaths:
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         known = sorted(filter(None, set(paths)), key=lambda path: (len(path), path))
+        self._known = known
         of_another = re.compile(
             rf"(?:.*\b(?:{EVIDENCE_ID}|[0-9]{{1,7}})[\s,;:]+)?(?P<path>{'|'.join(map(re.escape, known))})(?!\w)"
         )
@@ -142,6 +150,10 @@ class KnownPaths:
 
         return self._found.sub(letters, _PRIVATE.sub(lambda found: "\ufffd" * len(found[0]), text))
 
+    def is_named_by(self, name: str) -> bool:
+        """True for a path, and for the end of one."""
+        return any(f"/{path}".endswith(f"/{name}") for path in self._known)
+
     def shown(self, text: str) -> str:
         return _PRIVATE.sub(lambda found: self._stems.get(found[1], found[0]), text) if self._found else text
 
@@ -157,12 +169,40 @@ _NO_PATHS = KnownPaths()
 def citations(text: str, *, bare: bool = False, paths: KnownPaths = _NO_PATHS) -> Iterator[Citation]:
     """All citations of a text, in order; what is code in it, the caller knows. `bare`: ids without brackets, too. `paths`
     of what was read."""
-    for cited in _citations(paths.hidden(text), bare):
+    for cited in _citations(paths.hidden(text), bare, paths):
         places = tuple(replace(place, path=paths.shown(place.path)) for place in cited.places)
         yield replace(cited, text=text[cited.start : cited.end], places=places)
 
 
-def _citations(text: str, bare: bool) -> Iterator[Citation]:
+def linked_as_cited(text: str, paths: KnownPaths, is_code: Callable[[int], bool]) -> str:
+    """The text with `the budget [docs/budget.csv:3]` for a link from these words to that line, if it is of a path. Words
+    that only name the place themselves are left out."""
+
+    def cited(link: re.Match[str]) -> str:
+        places = list(_places("", _linked(unquote(link["target"]))))
+        if len(places) != 1 or is_code(link.start()) or not paths.is_named_by(paths.shown(places[0].path)):
+            return link[0]
+        [place] = places
+        named = list(_places("", link["label"].strip("`*_ ")))
+        if len(named) != 1 or not f"/{place.path}".endswith(f"/{named[0].path}"):
+            return f"{link['label']} {place}"
+        return str(replace(named[0], path=place.path) if place.first is None else place)
+
+    return paths.shown(_LINK.sub(cited, paths.hidden(text)))
+
+
+def _linked(target: str) -> str:
+    """The place that a link leads to; a heading in it is none."""
+    target = re.sub(r"^(?:\.{1,2}/)+|#(?!L[0-9]|page=[0-9]).*", "", target)
+    return target.replace("#L", ":").replace("#page=", ":p")
+
+
+def _is_of_file(match: re.Match[str], paths: KnownPaths) -> bool:
+    name = match["file"]
+    return "/" in name or _DOCUMENT.fullmatch(name) is not None or paths.is_named_by(paths.shown(name))
+
+
+def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
     for match in _CITATION.finditer(text):
         if match["bare"]:
             if bare:
@@ -174,7 +214,8 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
                 yield Citation(*match.span(), match[0], tuple(_places("", match["place"])))
             continue
         if match["file"]:
-            yield Citation(*match.span(), match[0], (CitedPlace("", _path(match["file"])),))
+            if _is_of_file(match, paths):
+                yield Citation(*match.span(), match[0], (CitedPlace("", _path(match["file"])),))
             continue
         parts = [_part(part) for part in _TO_NEXT.split(" ".join((match["inside"] or match["aside"]).split()))]
         places = tuple(place for part, _ in parts for place in part)
@@ -183,7 +224,7 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
         if remark and (match[0][0] not in "[【" or (match["inside"] or "").startswith("E ")):
             continue
         if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
-            linked = re.sub(r"^(?:\.{1,2}/)+", "", target).replace("#L", ":").replace("#page=", ":p")
+            linked = _linked(target)
             places = tuple(_places(places[0].id, linked)) if linked else places
         yield Citation(*match.span(), match[0], places, remark)
 
@@ -197,7 +238,11 @@ def places_in(inside: str, paths: KnownPaths = _NO_PATHS) -> list[CitedPlace]:
 
 def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:
     """The text with a space for each citation, and for round brackets that hold nothing else."""
-    marked = _CITATION.sub(lambda match: match[0] if match["bare"] else "\0", paths.hidden(text).replace("\0", " "))
+
+    def space(match: re.Match[str]) -> str:
+        return match[0] if match["bare"] or (match["file"] and not _is_of_file(match, paths)) else "\0"
+
+    marked = _CITATION.sub(space, paths.hidden(text).replace("\0", " "))
     return paths.shown(_IN_ROUND_BRACKETS.sub(" ", marked).replace("\0", " "))
 
 

@@ -219,10 +219,10 @@ def _target_of(place: CitedPlace, note: Footnote | None, path: str) -> str:
         return ""
     if place.path != note.path and place.path and (note.path or f"{place.path}:" not in note.title):
         return ""
-    if note.path and place.first and not note.first_line <= place.first <= place.last <= note.last_line:
+    if note.path and place.first is not None and not note.first_line <= place.first <= place.last <= note.last_line:
         return ""
     target = place.path or note.path
-    return _href(target, path, place.first or note.first_line) if target else ""
+    return _href(target, path, note.first_line if place.first is None else place.first) if target else ""
 
 
 def _href(target: str, path: str, place: int) -> str:

@@ -175,7 +175,7 @@ def sources(named: Sequence[str], transcript: Transcript) -> str:
         dict.fromkeys(
             place
             for place in cited
-            if place.first and (item := known[place.id]).path and place.path in ("", item.path)
+            if place.first is not None and (item := known[place.id]).path and place.path in ("", item.path)
             if item.first_line <= place.first <= place.last <= item.last_line
         )
     )

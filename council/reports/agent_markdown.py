@@ -108,8 +108,10 @@ class Excerpts:
     def __call__(self, place: CitedPlace) -> str:
         """`docs/a.md:3`, and line 3 below it; empty for a place that names no line, or none that was read."""
         for path, places, lines in self._sources.get(place.id, ()):
+            if place.first is None or not path.endswith(place.path):
+                continue
             first, after = bisect_left(places, place.first), bisect_right(places, place.last)
-            if path.endswith(place.path) and place.first and first < after:
+            if first < after:
                 text = "\n".join(lines[first:after])
                 return f"{replace(place, path=path).where}\n{text[:_MAX_PLACE_CHARS]}"
         return ""

@@ -59,6 +59,8 @@ def test_a_figure_that_the_cited_line_does_not_say_is_marked_on_the_page_in_the_
         "The Kangoo costs nineteen thousand nine hundred euros (E1:4)",
         "The Caddy costs 4,600 EUR more [E1, lines 4-5]",
         "The offer ends on 15.12.2026 (see docs/offers.md, line 4)",
+        "The Kangoo costs 19,900 EUR [offers.md:4](docs/offers.md)",
+        "The Kangoo costs 19,900 EUR, as say [the offers](docs/offers.md#L4)",
     ],
 )
 def test_a_true_figure_in_any_spelling_is_not_marked_and_each_form_of_a_citation_becomes_a_link(
@@ -75,11 +77,18 @@ def test_evidence_and_places_that_do_not_exist_are_marked_in_every_form(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     page = decided(
-        home, env, fake, "It is cheap (E99), and new [E1 docs/gone.md:3], and red [E1:99]. Ask (example.com:80)."
+        home,
+        env,
+        fake,
+        "It is cheap (E99), and new [E1 docs/gone.md:3], and red [E1:99], or old [E1, line 0], or ours [gone.csv], as in"
+        " [the list](docs/offers.md#L9). Ask (example.com:80).",
     )
     assert "(E99) __[no such evidence]__" in page
     assert "[E1 docs/gone.md:3] __[no such place]__" in page
     assert "[E1:99] __[no such place]__" in page
+    assert "[E1, line 0] __[no such place]__" in page
+    assert "[gone.csv] __[no such place]__" in page
+    assert "the list [docs/offers.md:9] __[no such place]__" in page
     assert "Ask (example.com:80)." in page
 
 

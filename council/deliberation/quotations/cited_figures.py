@@ -303,8 +303,9 @@ class CitedFigures:
         found = []
         for number, passage in enumerate(self._passages):
             if passage.own is own and passage.id == place.id and place.path in ("", passage.path):
-                first = max(place.first, passage.first_line) if place.first else passage.first_line
-                last = min(place.last, passage.last_line) if place.first else passage.last_line
+                first, last = passage.first_line, passage.last_line
+                if place.first is not None:
+                    first, last = max(place.first, first), min(place.last, last)
                 key = CitedPlace(str(number), "", first, last)
                 if number not in self._cells:
                     self._cells[number] = Cells(passage.path, _lines(passage))

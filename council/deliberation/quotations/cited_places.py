@@ -42,11 +42,11 @@ class Places:
         """
         missing: Fault = "place" if cited.id in self.issued or not cited.id else "evidence"
         if not cited.path:
-            if cited.id not in self.issued or not cited.first:
+            if cited.id not in self.issued or cited.first is None:
                 return cited, "" if cited.id in self.issued else "evidence"
             held = [(path, ids[cited.id]) for path, ids in self.spans.items() if cited.id in ids]
             held += [("", self._unnamed[cited.id])] if cited.id in self._unnamed else []
-            if cited.in_pages and not any(is_paged(path) for path, _ in held):
+            if cited.in_pages and cited.first and not any(is_paged(path) for path, _ in held):
                 return CitedPlace(cited.id), ""
             met = [(path, lines) for path, spans in held if (lines := _overlap(spans, cited.first, cited.last))]
             return (CitedPlace(cited.id, met[0][0], *met[0][1]) if len(met) == 1 else cited), "" if met else "place"
@@ -63,9 +63,9 @@ class Places:
         return cited, missing
 
 
-def _overlap(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:
-    """The cited lines as far as they were read; (0, 0) for a citation without lines; None where none was."""
-    if not first:
-        return (0, 0) if spans else None
+def _overlap(spans: Sequence[tuple[int, int]], first: int | None, last: int) -> tuple[int | None, int] | None:
+    """The cited lines as far as they were read; (None, 0) for a citation without lines; None where none was."""
+    if first is None:
+        return (None, 0) if spans else None
     met = [(max(first, low), min(last, high)) for low, high in spans if first <= high and low <= last]
     return max(met, key=lambda lines: lines[1] - lines[0], default=None)

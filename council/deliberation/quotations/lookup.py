@@ -37,6 +37,7 @@ from council.citations import (
     CitedPlace,
     KnownPaths,
     citations,
+    linked_as_cited,
     places_in,
 )
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
@@ -131,12 +132,12 @@ class _Place:
         path = self.passage.path
         if (cited.id and cited.id != self.passage.id) or (path and cited.path and cited.path != path):
             return False
-        return not path or not cited.first or (cited.first <= self.last and self.first <= cited.last)
+        return not path or cited.first is None or (cited.first <= self.last and self.first <= cited.last)
 
     def distance(self, cited: CitedPlace) -> tuple[bool, bool, bool, int]:
         """The distance from the place that is cited. A path is the more certain name: an id is a mere number."""
         passage = self.passage
-        away = abs(cited.first - self.first) if cited.first else 0
+        away = 0 if cited.first is None else abs(cited.first - self.first)
         other_path = bool(cited.path) and cited.path != passage.path
         return not self.is_named_by(cited), other_path, cited.id != passage.id, away
 
@@ -248,6 +249,8 @@ class Quotations:
         it: it is put behind it, and holds for every sentence that cites nothing itself. To look figures up takes longest."""
         refs = tuple(dict.fromkeys(evidence))
         paths = self.places.paths
+        skipped = code_in(text).stretches()
+        text = linked_as_cited(text, paths, lambda at: skipped.around(at) is not None)
         listed = _EvidenceList(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
         text = _with_evidence(text, refs, paths)
         code = code_in(text)
@@ -277,7 +280,7 @@ class Quotations:
             if not all(named.is_part_of(place) for named, place, _ in judged):
                 corrected[citation.text, right] = None
                 edits.replaced[citation] = right
-            elif any(place.first or place != named for named, place, _ in judged) or not (
+            elif any(place.first is not None or place != named for named, place, _ in judged) or not (
                 citation.remark or _SPELLED.match(citation.text)
             ):
                 edits.replaced[citation] = right  # right, and spelled as all others are
@@ -413,7 +416,9 @@ class Quotations:
             outcome: Outcome = "found"
             if not place.is_named_by(named):
                 outcome = "moved"
-            elif named.first and max(place.first - named.first, named.last - place.last) > _MAX_AROUND_LINES:
+            elif (
+                named.first is not None and max(place.first - named.first, named.last - place.last) > _MAX_AROUND_LINES
+            ):
                 outcome = "narrowed"
             return replace(finding, outcome=outcome, place=str(place.cited), full=place.full), place, citation
         pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
