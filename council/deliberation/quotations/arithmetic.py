@@ -7,6 +7,7 @@ multiplied and divides, but it is not added.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -14,11 +15,13 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
 
+from council.deliberation.quotations.days_and_hours import same_date
 from council.deliberation.quotations.figure import NONE, Figure
 from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
+_MAX_TERM = 50_000_000  # minutes, which are 95 years
 _MAX_PRICES = 100
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
 # Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
@@ -63,6 +66,8 @@ def follows(said: Figure, given: Operands) -> bool:
         dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in _YEARS]
         if _between_dates(said, dated[:_MAX_DATED]):
             return True
+    if said.kind == "date":
+        return _is_end_of_term(said, given)
     if said.kind != "number":
         return False
     sources, beside, added, counted, asked = (
@@ -96,7 +101,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
         or _is_share(said, beside, sources)
-        or _is_end_of_term(said, given.beside)
+        or _is_end_of_term(said, given)
     )
 
 
@@ -218,12 +223,28 @@ def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
             yield Fraction(int(each * places + Fraction(1, 2)), places)
 
 
-def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
-    """True for the year that lies so many years behind one, where the sentence names both."""
-    begins = {int(each.value) for each in beside if each.text in _YEARS}
-    begins |= {year for each in beside for year, _, _ in each.dates}
-    terms = {int(each.value) for each in beside if each.unit == "month" and each.value % 12 == 0}
-    return said.text in _YEARS and any(12 * (int(said.value) - begin) in terms for begin in begins)
+def _is_end_of_term(said: Figure, given: Operands) -> bool:
+    """True for a date so long after or before another one, where the sentence says how long. For a year, so many years after
+    one, it says both."""
+    is_year = said.kind == "number"
+    dated = given.beside if is_year else [*given.beside, *given.sources, *given.asked][:_MAX_DATED]
+    begins = {each for figure in dated for each in figure.dates}
+    begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in _YEARS}
+    found: list[tuple[int, int, int]] = []
+    terms = [each for each in given.beside if each.unit in _LENGTHS and each.value < _MAX_TERM]
+    for term, (year, month, day) in product(terms, begins):
+        for sign in (1,) if is_year else (1, -1):
+            if is_year and term.value % 12:
+                continue
+            if term.unit == "month":
+                at, then = divmod(12 * year + month - 1 + sign * round(term.value), 12)
+                found.append((at if year else 0, then + 1, day))
+            elif not is_year and year and 0 < day <= monthrange(year, month)[1]:
+                then_on = date(year, month, day) + timedelta(minutes=sign * term.value)
+                found.append((then_on.year, then_on.month, then_on.day))
+    if is_year:
+        return said.text in _YEARS and any(int(said.value) == year for year, _, _ in found)
+    return any(same_date(one, other) for one in said.dates for other in found)
 
 
 @lru_cache(maxsize=8_192)

@@ -21,7 +21,7 @@ from typing import Literal
 
 from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_multiple, is_price, near
-from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays
+from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
 from council.deliberation.quotations.number_words import language_of
@@ -86,6 +86,10 @@ class CitedLines:
             for number, top, inside in zip(self.numbers, tops, held, strict=True)
             if inside
         )
+
+    @cached_property
+    def weekdays(self) -> set[int]:
+        return weekdays_named("\n".join((*self.lines, *self.above)), self.index.figures)
 
     @property
     def counts(self) -> set[int]:
@@ -171,15 +175,15 @@ class FigureIndex:
 
     def __init__(self, found: Iterable[Figure]) -> None:
         self._by_key: dict[object, list[Figure]] = {}
-        self._all = list(found)
-        self._things = {_thing(figure) for figure in self._all}
-        for figure in self._all:
+        self.figures = list(found)
+        self._things = {_thing(figure) for figure in self.figures}
+        for figure in self.figures:
             for key in _keys(figure):
                 self._by_key.setdefault(key, []).append(figure)
 
     def says(self, said: Figure) -> bool:
         if said.rough:
-            return any(_says(each, said) for each in self._all[:_MAX_ROUGH])
+            return any(_says(each, said) for each in self.figures[:_MAX_ROUGH])
         return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
 
     def contradicts(self, said: Figure) -> bool:
@@ -217,6 +221,10 @@ class CitedFigures:
     def _asked(self) -> FigureIndex:
         return FigureIndex(self._task)
 
+    @cached_property
+    def _weekdays(self) -> set[int]:
+        return weekdays_named(self._words, self._task)
+
     def standings(
         self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace], sentence: str
     ) -> list[tuple[Figure, Standing]]:
@@ -226,7 +234,13 @@ class CitedFigures:
         sources = Sources(lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
         held: dict[int, tuple[Figure, Support]] = {}
         tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
-        left = [(figure, places) for figure, places in owned if places and here]
+        left = [
+            (figure, places)
+            for figure, places in owned
+            if places
+            and here
+            and (figure.kind != "weekday" or any(each.weekdays for place in places for each in self._lines_of(place)))
+        ]
         for _ in range(2):  # what follows from a figure may stand before it
             for figure, places in left:
                 if tried.get(figure.start) == len(held):
@@ -260,6 +274,9 @@ class CitedFigures:
         beside: Sequence[tuple[Figure, Support]],
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
+        if figure.kind == "weekday":
+            known = self._weekdays.union(*(each.weekdays for each in lines))
+            return "said" if figure.weekday in known else None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
         counted = self._is_counted(figure, lines, here)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange, weekday
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 from council.deliberation.quotations.figure import NONE, Figure
 
@@ -22,6 +23,20 @@ _WEEKDAY = re.compile(
     rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE
 )
 _WEEKDAY_CHARS = 16
+_WEEKDAY_NAMED = re.compile(  # of a source: `Mo–Fr`, `Mondays`
+    rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)})s?(?![^\W_])".replace(r"\.)", r"\.?)"), re.IGNORECASE
+)
+_WEEKDAY_SAID = re.compile(
+    r"\b(?:on|by|until|from|since|before|after|every|each|next|last|this|am|bis|ab|seit|vor|nach|jeden|le|chaque|dès|avant|après)\s"
+    rf"(?P<day>{_WEEKDAY_NAMED.pattern})(?!,?\s(?:(?:the|den|dem|der|le)\s)?(?:[0-9]|(?-i:[^\W\d_a-zà-ÿ])))",
+    re.IGNORECASE,
+)
+_DAY_RANGE = re.compile(r"\s*(?:[-–—]|to|through|until|bis|à|au)\s*")
+_ANY_DAY = re.compile(
+    r"\b(?:daily|every day|week(?:day|end)|täglich|werktag|wochen(?:ende|tag)|tous les jours)", re.IGNORECASE
+)
+_FULL_NAME = 5  # letters of a weekday; of a shorter one, such as `Do`, it is not certain that it is one
+_MAX_MONTHS = 240  # of a range
 _LISTED = re.compile(
     r"[^\S\n]*,?[^\S\n]*(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
 )
@@ -54,7 +69,22 @@ _DATES = tuple(
         rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
     )
 )
-_MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
+_MONTH_ALONE = re.compile(rf"(?<![\w/#^\\]){_MONTH}")  # its heading may say the year
+_MONTH_IN_WORD = re.compile(  # `Septemberrechnung`
+    rf"{_NOT_BEFORE}(?i:(?P<month>{'|'.join(name for name in _MONTHS if len(name) > 3)}))(?=[^\W\d_]{{4}})"
+)
+# A writer's month alone stands behind one of these. Elsewhere `may`, `March` and `June` may be a verb, a walk and a name.
+_MONTH_CUE = re.compile(
+    r"(?:\b(?:(?P<german>im|ab|bis|seit|vom|zum|anfang|mitte|ende)|in|by|from|since|until|till|to|through|during|before|after|of|for"
+    r"|between|next|last|every|each|this|early|late|mid|the|our|its|vor|nach|der|die|en|de|dès|depuis|avant|après|fin|début|mi|à"
+    r"|a|da|per|desde|hasta|entre|tra|fine|inizio|vanaf|tot|eind|begin)[ \u00a0-]|\bd['’])\Z",
+    re.IGNORECASE,
+)
+_MONTH_CUE_CHARS = 10
+_NO_MONTHS = {
+    "Mars", "march", "august", "sept", "jan", "feb", "apr", "jun", "jul", "aug", "sep", "oct", "okt", "nov", "dec", "dez", "mrz",
+}  # fmt: skip
+_CAPITAL = re.compile(r"\s+[^\W\d_a-zà-ÿ]")
 _END = re.compile(r"\b(?:end of|ende|fin|eind|fine)\s\Z", re.IGNORECASE)  # of a month: its last day
 _END_CHARS = 8
 _DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
@@ -106,16 +136,62 @@ def share_years(text: str, found: list[Figure]) -> None:
                 found[at] = replace(figure, dates=frozenset((each, month, day) for each in years))
 
 
+def weekdays_alone(text: str) -> Iterator[Figure]:
+    """A writer's weekdays without a date."""
+    for match in _WEEKDAY_SAID.finditer(text):
+        if len(match["day"]) >= _FULL_NAME:
+            falls_on = next(number for number, name in enumerate(match.groups()[1:]) if name)
+            yield Figure(*match.span("day"), match["day"], kind="weekday", weekday=falls_on)
+
+
+def weekdays_named(text: str, found: Iterable[Figure]) -> set[int]:
+    """The weekdays that a text with these figures may mean; none for a text that surely names none."""
+    names = list(_WEEKDAY_NAMED.finditer(text))
+    if all(len(name[0].rstrip(".")) < _FULL_NAME for name in names):
+        return set()
+    days = {(name.lastindex or 1) - 1 for name in names}
+    for one, other in pairwise(names):
+        if _DAY_RANGE.fullmatch(text, one.end(), other.start()):
+            first, last = (one.lastindex or 1), (other.lastindex or 1)
+            days |= {(first - 1 + each) % 7 for each in range((last - first) % 7)}
+    falling = [weekdays(figure) for figure in found if any(day for _, _, day in figure.dates)]
+    return set(range(7)) if _ANY_DAY.search(text) or not all(falling) else days.union(*falling)
+
+
 def numeric_months(text: str) -> Iterator[Figure]:
     for pattern in _NUMERIC_MONTHS:
         for match in pattern.finditer(text):
             yield Figure(*match.span(), match[0], dates=_dated(match), kind="date")
 
 
-def months_alone(text: str) -> Iterator[Figure]:
+def months_alone(text: str, *, said: bool) -> Iterator[Figure]:
+    """Months without a day and a year. A writer's stands behind a preposition or another month, and is no first name."""
+    last = -1
     for match in _MONTH_ALONE.finditer(text):
+        start, end = match.start(), match.end("month") if said else match.end()
+        if said:
+            cue = _MONTH_CUE.search(text, max(0, start - _MONTH_CUE_CHARS), start)
+            listed = last >= 0 and _LISTED.fullmatch(text, last, start) is not None
+            named = cue and not cue["german"] and _CAPITAL.match(text, end)
+            if not (cue or listed) or named or match["month"] in _NO_MONTHS:
+                continue
+            last = end
         if found := _dated(match):
-            yield Figure(*match.span(), match[0], dates=found, kind="date")
+            yield Figure(start, end, text[start:end], dates=found, kind="date")
+    for match in () if said else _MONTH_IN_WORD.finditer(text):
+        yield Figure(*match.span(), match[0], dates=_dated(match), kind="date")
+
+
+def months_between(text: str, found: Sequence[Figure]) -> Iterator[Figure]:
+    """The months of a range of dates: `from 1 August to 31 October` names September, too."""
+    for one, other in pairwise(found):
+        joined = _LISTED.fullmatch(text, one.end, other.start) if one.dates and other.dates else None
+        if joined and joined["range"]:
+            (year, month, _), (end, last, _) = min(one.dates), max(other.dates)
+            many = (12 * (end - year) if year and end else 12 * (last < month)) + last - month
+            months = [divmod(12 * year + month - 1 + each, 12) for each in range(min(many, _MAX_MONTHS) + 1)]
+            dates = frozenset((at if year else 0, each + 1, 0) for at, each in months)
+            yield Figure(one.start, other.end, text[one.start : other.end], dates=dates, kind="date")
 
 
 def times_of_day(text: str) -> Iterator[Figure]:

@@ -20,9 +20,11 @@ from council.deliberation.quotations.days_and_hours import (
     hours_and_minutes,
     hours_of_ranges,
     months_alone,
+    months_between,
     numeric_months,
     share_years,
     times_of_day,
+    weekdays_alone,
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
 from council.deliberation.quotations.number_words import language_of, multiples, number_words, odd_words, shares
@@ -260,7 +262,8 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))
-    take_free(() if said else months_alone(text))
+    take_free(months_alone(text, said=said))
+    take_free(weekdays_alone(text) if said else ())
     found.sort(key=lambda figure: figure.start)
     hours = hours_of_ranges(text, found, said=said)
     if said:
@@ -274,7 +277,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
-    found += numeric_months(text)
+    found += [*months_between(text, found), *numeric_months(text)]
     return [*found, *hours.values(), *hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
 
 

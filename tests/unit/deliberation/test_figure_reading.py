@@ -245,6 +245,36 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "12 March 2027; 5 May 2027; 5 May 2026",
             "5 May 2028; 5 May 2025",
         ),
+        (
+            "The offer ends on 30.9.2026. Die Märzsitzung war im Mai. Paid: 2026-11; Okt. 25",
+            "in September; im September; en septembre; in settembre; by Sept.; Anfang März; en mars; in October"
+            " and November; until November; the May meeting; we may march on; April Jones; by June Miller; in April Jones's"
+            " view; life on Mars; en sept jours; august company; in September 2026",
+            "in August; im August; d'août; from mid-June on; en agosto; by Aug.; Ende Juni; en juin; the June meeting"
+            "; in December; between November and January; in September 2027; in July",
+        ),
+        (
+            "The lease runs from 1 August 2026 to 30 June 2028.",
+            "in March; in December 2027; from August to June",
+            "in July 2028; in May 2026; 15 September 2026",
+        ),
+        (
+            "Notice: three months before 30 September 2026.",
+            "with three months of notice, it is due in June; three months before the end, on 30 June 2026",
+            "with three months of notice, it is due in July; due in June; 900,000,000,000 days later, in June",
+        ),
+        (
+            "Open Mo–Fr 8–12, Saturday 9–12. Do not knock.",
+            "on Wednesday; every Monday; bis Freitag; on Saturdays; on Black Sunday",
+            "on Sunday; am Sonntag; le dimanche; every Sunday",
+        ),
+        (
+            "We met on Tuesday, and again on 9 December 2026.",
+            "on Tuesday; on Wednesday; next Tuesday; the Sunday Times",
+            "on Monday; am Montag",
+        ),
+        ("We met on 9 December, a Tuesday in one year.", "on Monday", "on Monday, 8 December"),
+        ("Do not knock, daily.", "on Monday; on Sunday", "on 1 May"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
         (
             "Kündigungsfrist: drei Monate, Miete: 1.250 EUR",
