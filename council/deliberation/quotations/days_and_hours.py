@@ -58,16 +58,21 @@ _MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) fo
 _MONTH = rf"(?i:(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))}))\b\.?"
 _YEAR = r"(?P<year>(?:1[89]|20|21)[0-9]{2})(?![0-9])"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er|\.)?"
-_DATES = tuple(
-    re.compile(rf"{_NOT_BEFORE}{pattern}")
-    for pattern in (
-        rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
-        r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
-        r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
-        rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
-        rf"{_MONTH}\s+{_YEAR}",
-        rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
-    )
+_DATES = (
+    re.compile(  # no space parts it from other words
+        rf"(?<![0-9])(?:{_YEAR}\s?[年년]\s?)?(?P<m>[01]?[0-9])\s?[月월](?:\s?(?P<day>[0-3]?[0-9])\s?[日일])?(?![間간])"
+    ),
+    *(
+        re.compile(rf"{_NOT_BEFORE}{pattern}")
+        for pattern in (
+            rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
+            r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
+            r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
+            rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
+            rf"{_MONTH}\s+{_YEAR}",
+            rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
+        )
+    ),
 )
 _MONTH_ALONE = re.compile(rf"(?<![\w/#^\\]){_MONTH}")  # its heading may say the year
 _MONTH_IN_WORD = re.compile(  # `Septemberrechnung`

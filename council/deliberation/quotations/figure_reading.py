@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
+from unicodedata import decimal
 
 from council.deliberation.quotations.days_and_hours import (
     JOINED,
@@ -27,6 +28,7 @@ from council.deliberation.quotations.days_and_hours import (
     weekdays_alone,
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
+from council.deliberation.quotations.normalization import EMPHASIS, UNSPACED
 from council.deliberation.quotations.number_words import language_of, multiples, number_words, odd_words, shares
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
@@ -116,6 +118,16 @@ _MULTIPLIER = re.compile(
     r"|thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
     rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b)))",
     re.IGNORECASE,
+)
+
+# ── characters ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ASCII = str.maketrans("−－＋．：／％￥円＄`", "--+.:/%¥¥$*")
+_OTHER_DIGIT = re.compile(r"(?![0-9])\d")
+_WIDE_COMMA = re.compile(r"(?<=[0-9])，(?=[0-9]{3}(?![0-9]))")
+# Letters that stand beside digits without a space, and are no part of them; but not those that multiply or measure time.
+_BESIDE_DIGITS = re.compile(
+    rf"(?![十百千万萬億亿兆割倍半時时点點分秒日週周月年号號백천만억조배시분초일주월년])[{UNSPACED}\uac00-\ud7a3]"
 )
 
 # ── numbers in digits ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +241,8 @@ _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
 def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure]:
     """The figures of a text, in order. `language` is that of number words; empty: its own. `said`: the text is a writer's
     own, whose numbers of options and steps are no figures, and whose figures may be rough."""
-    text = text.replace("−", "-")
+    text = _WIDE_COMMA.sub(",", _OTHER_DIGIT.sub(lambda found: str(decimal(found[0])), text.translate(_ASCII)))
+    text = EMPHASIS.sub(lambda found: "*" * len(found[0]), text)
     taken: list[tuple[int, int]] = [match.span() for match in _LIST_MARK.finditer(text)]
     found: list[Figure] = []
 
@@ -248,6 +261,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
                 take(figure)
 
     take_free(dates(text))
+    text = _BESIDE_DIGITS.sub("、", text)
     take_free(numeric_months(text) if said else ())
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)

@@ -68,7 +68,7 @@ _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ell
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
 _CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
 _SPELLED = re.compile(r"\[E[0-9]")
-_CLOSING = re.compile(r"[*_]+")  # the end of an emphasis
+_CLOSING = re.compile(r"[*_`]+")  # the end of an emphasis
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
 ONLY_OWN = "it is only in the council's own words, which are not sources"
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
@@ -352,7 +352,8 @@ class Quotations:
         if not cited and not listed.places:
             return
         hidden = [*((each.start, each.end) for each in cited), *((each.start, each.end) for each, _ in quotations)]
-        hidden += [*((block.start, block.end) for block in code.blocks), *code.spans]
+        hidden += [(block.start, block.end) for block in code.blocks]
+        hidden += [span for span in code.spans if not _is_figure(text[slice(*span)])]
         bare = list(text)
         for start, end in hidden:
             bare[start:end] = " " * (end - start)
@@ -467,10 +468,16 @@ class Quotations:
         return self._known[key]
 
 
+def _is_figure(code: str) -> bool:
+    """True for code that is nothing but a figure, which is looked up as others are."""
+    words = code.strip("` ")
+    return [(figure.start, figure.end) for figure in figures(words, said=True)] == [(0, len(words))]
+
+
 def _counts(quotation: QuotedText, beside: NearCitations) -> bool:
     """True when something that looks like a quotation is one; see above."""
     if quotation.kind in ("code", "fence"):
-        return bool(beside.citations) and not _NAME.fullmatch(quotation.words.strip())
+        return bool(beside.citations) and not (_NAME.fullmatch(quotation.words.strip()) or _is_figure(quotation.words))
     if beside.citations and beside.near:
         return True
     return at_least(plain_text(quotation.words), *(_IN_SENTENCE if beside.citations else _UNCITED))

@@ -21,12 +21,12 @@ from bisect import bisect_left, bisect_right
 from council.safety.untrusted import clean, inert
 
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese.
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u30ff\u3100-\u312f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_ONE_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_SPACED_WORD = re.compile(f"[^\\s{_UNSPACED}]*[^\\W_{_UNSPACED}][^\\s{_UNSPACED}]*")
+_ONE_UNSPACED = re.compile(f"[{UNSPACED}]")
+_SPACED_WORD = re.compile(f"[^\\s{UNSPACED}]*[^\\W_{UNSPACED}][^\\s{UNSPACED}]*")
 _HANGUL = range(0xAC00, 0xD7A4)  # particles follow a word without a space
 
 _LINE_MARKS = re.compile(r"(?:\s|>)*(?:#{1,6}\s+|[-+*•]\s+(?:\[[ xX]\]\s+)?)?")
@@ -38,12 +38,12 @@ _TAG = re.compile(
 _LINK = re.compile(r"!?\[(?P<text>[^\[\]]{0,500})\]\([^()\s]{0,2000}(?:\s+\"[^\"]{0,200}\")?\)")
 _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]{1,100}\]")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
-_EMPHASIS = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])|~~")
+EMPHASIS = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])|~~")
 _EMAIL = re.compile(r"(?<![\w-])([eE])-[mM]ail")
 _HYPHENS = re.compile(r"--+")
 _BORDER = re.compile(r" ?\|[ |]*")
 _BETWEEN_DIGITS = "  "
-_BETWEEN_UNSPACED = re.compile(f"(?<=[{_UNSPACED}]) +(?=[{_UNSPACED}])")
+_BETWEEN_UNSPACED = re.compile(f"(?<=[{UNSPACED}]) +(?=[{UNSPACED}])")
 
 _REPLACED = {
     **dict.fromkeys("“”„‟«»「」『』﹁﹂﹃﹄｢｣〝〞〟＂", '"'),
@@ -88,7 +88,7 @@ def plain_line(line: str, *, numbers: bool = False) -> str:
         line = _ESCAPE.sub("", line)
     line = line.translate(_SPELLING)
     if "_" in line or "~" in line:
-        line = _EMPHASIS.sub("", line)
+        line = EMPHASIS.sub("", line)
     if "--" in line:
         line = _HYPHENS.sub("-", line)
     if "-" in line:

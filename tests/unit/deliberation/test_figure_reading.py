@@ -274,6 +274,19 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "on Monday; am Montag",
         ),
         ("We met on 9 December, a Tuesday in one year.", "on Monday", "on Monday, 8 December"),
+        (
+            "The fee is 12,000 EUR for 45 seats.",
+            "_12,000_ EUR; **12,000** EUR; __12,000 EUR__; `12,000` EUR; `12.000 EUR`; １２，０００ EUR; €１２．０００"
+            "; `kangoo_99`; `v99`; ４５ seats; 45人; 料金は12,000",
+            "_13,000_ EUR; **13,000** EUR; __13,000 EUR__; `13,000` EUR; `13.000 EUR`; １３，０００ EUR; €１３．０００"
+            "; `13000`; 46人; 料金は13,000",
+        ),
+        (
+            "料金は12000円です。会員は４５人。期限は2026年9月30日、または3月。割引は3割、12万円。",
+            "12,000円; １２，０００円; 12,000 yen; 45 members; 30 September 2026; 2026年9月30日; 9月; in March; 4割"
+            "; 13万5000円; 14時30分",
+            "13,000円; １３，０００円; 12,000 EUR; 46人; 29 September 2026; 2026年9月29日; 8月; in April",
+        ),
         ("Do not knock, daily.", "on Monday; on Sunday", "on 1 May"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
         (
