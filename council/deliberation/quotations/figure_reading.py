@@ -180,20 +180,34 @@ def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
 _HEDGE = re.compile(
     r"(?:(?P<about>\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|some|rund|etwa|ungefähr|environ|nearly|almost"
     r"|close to|just shy of|knapp|fast|près de|presque|quasi|casi|cerca de|unos|unas|ongeveer|bijna)|[~≈])"
-    r"|(?P<over>\b(?:over|more than|above|exceed(?:s|ed|ing)?|at least|über|mehr als|mindestens|plus de|au moins|más de"
-    r"|meer dan)|[>≥])"
-    r"|(?P<under>\b(?:under|less than|below|fewer than|at most|unter|weniger als|höchstens|keine|moins de|menos de"
-    r"|minder dan)|[<≤]))"
-    rf"(?:\s+(?:the|den|die|das|les?|los|las|de))?\s*(?:€|\$|£|¥|₹|{_CODES})?\s*\Z",
+    r"|(?P<over>\b(?:over|more than|above|beyond|exceed(?:s|ed|ing)?|surpass(?:es|ed)?|at least|a minimum of|no fewer than|über"
+    r"|mehr als|oberhalb von|mindestens|wenigstens|minimal|(?:über(?:schreit|steig|stieg|schritt)|übertr[ai]ff?)(?:e?[nt]|et)?"
+    r"|plus de|au moins|au minimum|au-delà de|supérieure?s? à|(?:dé|sur)pass(?:e|ent|er|ait)|excèd(?:e|ent)"
+    r"|más de|al menos|como mínimo|por encima de|superior(?:es)? a|(?:super|exced)(?:ano?|en?|a[nr]?|er)"
+    r"|più di|almeno|come minimo|oltre|superior[ei] ai?|ecced(?:e|ono)|meer dan|minstens|ten minste)|[>≥])"
+    r"|(?P<under>\b(?:under|less than|below|fewer than|at most|a maximum of|unter|weniger als|höchstens|maximal|keine"
+    r"|unterhalb von|(?:stay|remain|keep|lie)(?:s|ed)? within|f(?:all|alls|ell|alling) short of|unterschr(?:eite[nt]|itt(?:en)?)"
+    r"|moins de|au (?:plus|maximum)|en dessous de|inférieure?s? à|menos de|como (?:máximo|mucho)|por debajo de|inferior(?:es)? a"
+    r"|meno di|al massimo|sotto i|inferior[ei] ai?|minder dan|hoogstens|ten hoogste)|[<≤]))"
+    r"(?P<denied>\s+(?:pas|jamais|nicht|nie|niet)\b)?"
+    rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las|de|il|gli|i))?\s*(?:€|\$|£|¥|₹|{_CODES})?\s*\Z",
     re.IGNORECASE,
 )
-# Before `more than` and `less than`, in the same clause, it says the opposite.
+# Before such words, in the same clause, it says the opposite; behind the figure it does so of a German verb.
 _NOT = re.compile(
     r"\b(?:no|not(?! only)|\w+n['’]t|cannot|none|neither|never|pas|kein(?:er|e[nrs]?)?|nicht|weder|nie"
-    r"|aucun|aucune|jamais|ningun[ao]?|ningún|nunca|geen|niet)"
+    r"|ne|aucun|aucune|jamais|ningun[ao]?|ningún|nunca|non(?!-)|nessun[oa]?|nemmeno|geen|niet)"
     r"\b[^,.:;!?\[\n]*\Z",
     re.IGNORECASE,
 )
+_BEHIND = re.compile(
+    r"(?:\s+[^\W\d_]+)??\s+(?:(?P<over>or more|at (?:the )?least|oder mehr|mindestens|ou plus|au moins|o más|al menos|o più"
+    r"|almeno)|(?:or (?:less|fewer)|at (?:the )?most|oder weniger|höchstens|ou moins|au (?:plus|maximum)|o menos|como máximo"
+    r"|o meno|al massimo))\b",
+    re.IGNORECASE,
+)
+_GERMAN_VERB = re.compile(r"(?:über|unter)(?:sch|st|tr)", re.IGNORECASE)
+_NOT_BEHIND = re.compile(r"[^,.:;!?\[\n]{0,60}?\b(?:nicht|nie)\b", re.IGNORECASE)
 _HEDGE_CHARS = 30
 _NOT_CHARS = 60
 # Numbers of the council's own counting, and of places that a citation names.
@@ -266,7 +280,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
-    take_free(replace(share, rough=_hedge(text, share.start)) if said else share for share in shares(text))
+    take_free(replace(share, rough=_hedge(text, share.start, share.end)) if said else share for share in shares(text))
     take_free(multiples(text, said=said))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
@@ -356,13 +370,17 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     return figure
 
 
-def _hedge(text: str, start: int) -> Hedge:
+def _hedge(text: str, start: int, end: int) -> Hedge:
     """The side to which the words before a figure leave it open: around it, above or below."""
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
-    if hedge is None or hedge["about"]:
-        return "" if hedge is None else "about"
-    denied = _NOT.search(text, max(0, hedge.start() - _NOT_CHARS), hedge.start()) is not None
-    return "over" if bool(hedge["over"]) is not denied else "under"
+    if hedge is None:
+        behind = _BEHIND.match(text, end)
+        return "" if behind is None else "over" if behind["over"] else "under"
+    if hedge["about"]:
+        return "about"
+    denied = hedge["denied"] or _NOT.search(text, max(0, hedge.start() - _NOT_CHARS), hedge.start()) is not None
+    denied = denied or (_GERMAN_VERB.match(hedge[0]) and _NOT_BEHIND.match(text, end))
+    return "over" if bool(hedge["over"]) is not bool(denied) else "under"
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -401,7 +419,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif unit == "°C" or name in DEGREES:
         around = _CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
         sign = "" if _BELOW.search(f"{around[0]} {_CLAUSE_END.split(around[1])[0]}") else "+"
-    rough = _hedge(text, start) if said else ""
+    rough = _hedge(text, start, end) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=name, per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
