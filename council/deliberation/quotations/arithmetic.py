@@ -44,7 +44,7 @@ class Operands:
     """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
     cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `beside`: of the
     sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
-    and not added: counts of the writer's own, and what is rounded. `asked`: of the task."""
+    and not added: counts of the writer's own, and what is rounded. `asked`: of the task. `averaged`: it speaks of an average."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
@@ -53,6 +53,7 @@ class Operands:
     added: Sequence[Figure]
     counted: Sequence[Figure]
     asked: Sequence[Figure]
+    averaged: bool
 
 
 def follows(said: Figure, given: Operands) -> bool:
@@ -90,6 +91,9 @@ def follows(said: Figure, given: Operands) -> bool:
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
     all_cited = [*cited, *sorted(ranked[nearest:], key=lambda each: each.unit != said.unit)]
+    alike = [[each for each in run if each.unit == said.unit] for run in (beside, sources)]
+    alike += [list(column) for column in given.columns if {each.unit for each in column} <= {"", said.unit}]
+    averages = [sum(each.value for each in run) / len(run) for run in alike if given.averaged and len(run) > 1]
     return (
         any(_is(said, _in_a_period(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
@@ -102,6 +106,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
         or _is_share(said, beside, sources)
         or _is_end_of_term(said, given)
+        or _is(said, averages)
     )
 
 
@@ -158,12 +163,16 @@ def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]
 
 
 def _for_each(said: Figure, beside: Iterable[Figure], cited: Sequence[Figure]) -> bool:
-    """True for what so many nights cost so many guests."""
+    """True for what so many nights cost so many guests, or what so many seats cost in another period."""
     if said.unit not in CURRENCIES:
         return False
     counts = [each.bare_value for each in beside if each.bare and (not each.unit or each.unit in _LENGTHS)]
     many = {a * b for a, b in combinations(counts, 2)} - {1}
-    return any(_is(said, (each * one.value for each in many)) for one in cited if one.unit == said.unit)
+    return any(
+        _is(said, [*(each * one.value for each in many), *(a * b for a in counts for b in _in_a_period(said, one))])
+        for one in cited
+        if one.unit == said.unit
+    )
 
 
 def _is_total(

@@ -42,6 +42,9 @@ _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 _TWICE = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
+_AVERAGE = re.compile(
+    r"\b(?:averag|mean\b|durchschnitt|im (?:schnitt|mittel)\b|moyenne|promedio|in media\b|gemiddeld)", re.IGNORECASE
+)
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
@@ -109,10 +112,11 @@ class Row:
 
 
 class Sources:
-    """The lines that a sentence cites, each once."""
+    """The lines that a sentence cites, each once. `averaged`: it speaks of an average."""
 
-    def __init__(self, lines: Iterable[CitedLines]) -> None:
+    def __init__(self, lines: Iterable[CitedLines], *, averaged: bool) -> None:
         self.lines = list(lines)
+        self.averaged = averaged
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -231,7 +235,9 @@ class CitedFigures:
         """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
         to, if any. `here`: all that the sentence cites."""
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
-        sources = Sources(lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
+        averaged = _AVERAGE.search(sentence) is not None
+        all_cited = (lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
+        sources = Sources(all_cited, averaged=averaged)
         held: dict[int, tuple[Figure, Support]] = {}
         tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
         left = [
@@ -261,7 +267,7 @@ class CitedFigures:
         for figure, places in left:
             own = [each for place in places for each in self._lines_of(place, own=True)]
             beside = [*twice, *held.values()][:_MAX_BESIDE]
-            is_own = own and self._support(figure, own, here, Sources(own), beside)
+            is_own = own and self._support(figure, own, here, Sources(own, averaged=averaged), beside)
             missing.append((figure, "own" if is_own else "missing"))
         return [*((figure, "cited") for figure, _ in held.values()), *missing]
 
@@ -314,7 +320,7 @@ class CitedFigures:
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]
         supported = [each for each, support in beside if support != "counted"]
-        return Operands(of_source, sources.columns, sources.totals, supported, new, counted, asked)
+        return Operands(of_source, sources.columns, sources.totals, supported, new, counted, asked, sources.averaged)
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
         found = []

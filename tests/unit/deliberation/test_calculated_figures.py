@@ -400,7 +400,22 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "The tiles cost 33,600 EUR; The tiles are 4,200 EUR",
             "The tiles cost 8,400 EUR; The tiles cost 67,200 EUR",
         ),
+        (
+            "| item | EUR |\n|---|---|\n| a | 10 |\n| b | 20 |\n| c | 20 |",
+            "16.67 EUR on average; im Mittel 16,67 €",
+            "16.67 EUR",
+        ),
         ("alert(1)\nThe price is 100 EUR.", "It is 100 EUR", "It is 101 EUR; It is 99 EUR"),
+        (
+            "15 seats. 12 EUR a month for each seat.",
+            "15 seats at 12 EUR a month make 2,160 EUR a year; 15 seats cost 540 EUR a quarter; 15 seats cost 180 EUR a month",
+            "it makes 2,160 EUR a year; 15 seats cost 2,260 EUR a year; 14 seats at 12 EUR a month make 2,016 EUR a year",
+        ),
+        (
+            "A asks 110 EUR. B asks 120 EUR. C asks 190 EUR. It takes 3 or 4 days.",
+            "on average they ask 140 EUR; im Durchschnitt 140 EUR; the mean of 110 EUR and 190 EUR is 150 EUR",
+            "they ask 140 EUR; on average they ask 150 EUR; on average they ask 135 EUR",
+        ),
     ],
 )
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:

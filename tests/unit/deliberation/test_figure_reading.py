@@ -287,6 +287,21 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "; 13万5000円; 14時30分",
             "13,000円; １３，０００円; 12,000 EUR; 46人; 29 September 2026; 2026年9月29日; 8月; in April",
         ),
+        (
+            "Der Bus hat sieben Plätze.",
+            "seven seats; 7 seats; sept places; siete plazas; sette posti",
+            "8 seats; neun Plätze; 9",
+        ),
+        (
+            "Der Bus hat 17 Plätze.",
+            "seventeen seats; dix-sept places; diciassette posti",
+            "seventy seats; sixteen seats",
+        ),
+        (
+            "The bus has twelve seats.",
+            "douze places; zwölf Plätze; doce plazas; dodici; 12",
+            "treize places; vierzig Plätze; 13",
+        ),
         ("Do not knock, daily.", "on Monday; on Sunday", "on 1 May"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
         (
