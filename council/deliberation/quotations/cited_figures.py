@@ -45,6 +45,10 @@ _TWICE = re.compile(
 _AVERAGE = re.compile(
     r"\b(?:averag|mean\b|durchschnitt|im (?:schnitt|mittel)\b|moyenne|promedio|in media\b|gemiddeld)", re.IGNORECASE
 )
+_BOTH = re.compile(  # and not `both the fee of 190 EUR and the deposit`
+    r"\b(?:both|neither|beiden?|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b(?!.*\b(?:and|nor|und|et|ni|y|e)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
@@ -190,6 +194,12 @@ class FigureIndex:
             return any(_says(each, said) for each in self.figures[:_MAX_ROUGH])
         return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
 
+    def has_another(self, said: Figure) -> bool:
+        """True when figures of its unit are there, and none that it may be or that lies within its bound."""
+        alike = [each.value for each in self.figures if each.unit == said.unit and each.kind == "number"]
+        within = {"over": max(alike, default=0) >= said.value, "under": min(alike, default=0) <= said.value}
+        return bool(alike) and not self.says(said) and not within.get(said.rough, False)
+
     def contradicts(self, said: Figure) -> bool:
         """True when another number of the same things is there."""
         return _thing(said) in self._things and bool(said.unit or said.noun)
@@ -247,12 +257,18 @@ class CitedFigures:
             and here
             and (figure.kind != "weekday" or any(each.weekdays for place in places for each in self._lines_of(place)))
         ]
+        # `Both cost 5,000 EUR [E1:1] [E1:2]`: each of the two lines must say it.
+        units = [figure.unit for figure, _ in owned]
+        both = [figure for figure, places in left if len(places) == 2 and figure.unit and units.count(figure.unit) == 1]
+        of_both = {figure.start for figure in both if figure.kind == "number" and _BOTH.search(sentence)}
         for _ in range(2):  # what follows from a figure may stand before it
             for figure, places in left:
                 if tried.get(figure.start) == len(held):
                     continue
                 tried[figure.start] = len(held)
                 lines = [each for place in places for each in self._lines_of(place)]
+                if figure.start in of_both and 0 < sum(each.index.has_another(figure) for each in lines) < len(lines):
+                    continue
                 beside = [*twice, *held.values()][:_MAX_BESIDE]
                 if support := self._support(figure, lines, here, sources, beside):
                     held[figure.start] = figure, support
