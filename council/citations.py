@@ -128,7 +128,7 @@ class KnownPaths:
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         known = sorted(filter(None, set(paths)), key=lambda path: (len(path), path))
-        self._known = known
+        self._ends = {path[at:] for path in known for at in (0, *(slash.end() for slash in re.finditer("/", path)))}
         of_another = re.compile(
             rf"(?:.*\b(?:{EVIDENCE_ID}|[0-9]{{1,7}})[\s,;:]+)?(?P<path>{'|'.join(map(re.escape, known))})(?!\w)"
         )
@@ -152,7 +152,7 @@ class KnownPaths:
 
     def is_named_by(self, name: str) -> bool:
         """True for a path, and for the end of one."""
-        return any(f"/{path}".endswith(f"/{name}") for path in self._known)
+        return name in self._ends
 
     def shown(self, text: str) -> str:
         return _PRIVATE.sub(lambda found: self._stems.get(found[1], found[0]), text) if self._found else text

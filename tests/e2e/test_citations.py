@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,20 @@ def test_evidence_and_places_that_do_not_exist_are_marked_in_every_form(
     assert "[gone.csv] __[no such place]__" in page
     assert "the list [docs/offers.md:9] __[no such place]__" in page
     assert "Ask (example.com:80)." in page
+
+
+@pytest.mark.usefixtures("offers")
+def test_a_month_a_figure_in_code_and_a_bound_are_looked_up_as_other_figures_are(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    right = "The offer ends in December, at `19.900` EUR, et ne dépasse pas _20 500 €_ [E1:4]."
+    month = "June" if datetime.now(UTC).month < 6 or datetime.now(UTC).month > 7 else "March"  # the task names the day
+    wrong = f"The offer ends in {month}, at `21.900` EUR, et ne dépasse pas _18 500 €_ [E1:4]."
+    page = decided(home, env, fake, f"{right} {wrong}")
+    assert "ends in December, at `19.900` EUR, et ne dépasse pas _20 500 €_ [[E1 docs/offers.md:4]" in page
+    mark = "__[not in the cited lines]__"
+    assert f"ends in {month} {mark}, at `21.900` EUR {mark}, et ne dépasse pas _18 500 €_ {mark} [[E1" in page
+    assert "Figures looked up in the lines cited for them: 6; 3 not there." in page
 
 
 def test_a_past_decision_verifies_no_figure_and_the_page_says_so(

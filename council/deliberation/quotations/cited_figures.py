@@ -46,7 +46,7 @@ _AVERAGE = re.compile(
     r"\b(?:averag|mean\b|durchschnitt|im (?:schnitt|mittel)\b|moyenne|promedio|in media\b|gemiddeld)", re.IGNORECASE
 )
 _BOTH = re.compile(  # and not `both the fee of 190 EUR and the deposit`
-    r"\b(?:both|neither|beiden?|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b(?!.*\b(?:and|nor|und|et|ni|y|e)\b)",
+    r"\b(?:both|neither|beiden?|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b(?!.{0,300}\b(?:and|nor|und|et|ni|y|e)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)

@@ -38,7 +38,7 @@ _ANY_DAY = re.compile(
 _FULL_NAME = 5  # letters of a weekday; of a shorter one, such as `Do`, it is not certain that it is one
 _MAX_MONTHS = 240  # of a range
 _LISTED = re.compile(
-    r"[^\S\n]*,?[^\S\n]*(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
+    r"[^\S\n]{0,8},?[^\S\n]{0,8}(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]{0,8})?(?:(?:on|am|le)[^\S\n]{1,8})?"
 )
 _MONTH_NAMES = (
     "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",

@@ -190,7 +190,7 @@ _HEDGE = re.compile(
     r"|moins de|au (?:plus|maximum)|en dessous de|inférieure?s? à|menos de|como (?:máximo|mucho)|por debajo de|inferior(?:es)? a"
     r"|meno di|al massimo|sotto i|inferior[ei] ai?|minder dan|hoogstens|ten hoogste)|[<≤]))"
     r"(?P<denied>\s+(?:pas|jamais|nicht|nie|niet)\b)?"
-    rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las|de|il|gli|i))?\s*(?:€|\$|£|¥|₹|{_CODES})?\s*\Z",
+    rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las|de|il|gli|i))?\s*\*{{0,3}}(?:€|\$|£|¥|₹|{_CODES})?\s*\*{{0,3}}\Z",
     re.IGNORECASE,
 )
 # Before such words, in the same clause, it says the opposite; behind the figure it does so of a German verb.
