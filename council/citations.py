@@ -41,7 +41,7 @@ _CITATION = re.compile(
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?)?)(?![\w:/#-]|\.\w)"
 )
 _LINK = re.compile(
-    rf"(?<!!)\[(?!\^?{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s\"[^\"\n]{{0,200}}\")?\)"
+    rf"(?<!!)\[(?!\^?{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
 )
 # A name without folders that cites, whatever was read; others, such as `[Node.js]`, are words of the matter.
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
@@ -189,6 +189,12 @@ def linked_as_cited(text: str, paths: KnownPaths, is_code: Callable[[int], bool]
         return str(replace(named[0], path=place.path) if place.first is None else place)
 
     return paths.shown(_LINK.sub(cited, paths.hidden(text)))
+
+
+def unlinked(ref: str) -> str:
+    """A reference as it is; of a link, the place that it leads to."""
+    link = _LINK.fullmatch(ref.strip())
+    return _linked(unquote(link["target"])) if link else ref
 
 
 def _linked(target: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from council.citations import places_in
+from council.citations import places_in, unlinked
 from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
@@ -39,6 +39,7 @@ def _says_something(text: str) -> str:
 
 
 def _names_evidence(ref: str) -> str:
+    ref = unlinked(ref)
     if not places_in(ref):
         raise ValueError("must name evidence, as in E1 or E1: path:line")
     return ref.strip().strip("[]")

@@ -5,7 +5,7 @@ These are looked up:
 - text between quotation marks of any common language (`quotation_marks`), block quotations, and the elements `<q>` and
   `<blockquote>`. With a citation beside it, it may be of any length. With one elsewhere in its sentence it takes three words,
   or six characters of a script without spaces. Without any it takes five words (ten characters), for less may be a term.
-- code, where a citation stands directly beside it and it is more than a name.
+- code, where a citation stands directly beside it and it is more than a name or a figure.
 
 They are compared as `normalization` says, however long they are. An ellipsis, or a remark in square brackets,
 stands for words left out. Each piece must then have three words (twelve characters), and the next one stand in the same
@@ -348,7 +348,7 @@ class Quotations:
         edits: _Edits,
     ) -> Iterator[FigureFinding]:
         """The figures of sentences that cite, and marks behind those that the cited lines do not say. What is quoted is
-        looked up as a quotation, and code is no sentence."""
+        looked up as a quotation, and of code only a figure counts."""
         if not cited and not listed.places:
             return
         hidden = [*((each.start, each.end) for each in cited), *((each.start, each.end) for each, _ in quotations)]

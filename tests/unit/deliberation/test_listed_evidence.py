@@ -51,6 +51,13 @@ def test_each_sentence_of_a_claim_and_of_a_dissent_is_looked_up(text: str, wrong
     assert [marked(claim), marked(view)] == [wrong, wrong]
 
 
+@pytest.mark.parametrize("ref", ["[the offer](E2.md)", "[the offer](../E2.md#L1)", "E2.md"])
+def test_a_document_may_be_listed_as_a_link_or_by_its_name(ref: str) -> None:
+    [claim] = sections(claims=[{"text": "Offer B asks 8,888 EUR, not 7,900 EUR.", "evidence": [ref]}])["Why"]
+    assert marked(claim) == ["8,888"]
+    assert re.search(r"\[E2: E2\.md(?::1)?\]$", claim)
+
+
 def test_a_sentence_without_listed_evidence_is_not_looked_up() -> None:
     [claim] = sections(claims=[{"text": "It costs 8,888 EUR. It is dear [E1]."}])["Why"]
     assert marked(claim) == []
