@@ -12,8 +12,12 @@ from council.llm.base import Restartable
 from council.markup import CLOSING, OPENING, equal_at_start, without_thoughts
 from council.safety.untrusted import clean
 
-# From here on it is not for watching: the block of a turn, or a record in JSON behind an introduction.
-_BLOCK = re.compile(r"(?:```|~~~)[ \t]*(?:council|(?:json)?[ \t]*\r?\n\s*\{)|^\{\s*[\"}]", re.IGNORECASE | re.MULTILINE)
+# From here on it is not for watching: the block of a turn, or a record in JSON behind an introduction. It begins with a set of
+# signs: so `re` passes over all others quickly.
+_BLOCK = re.compile(
+    r"[`~{](?:(?:(?<=`)``|(?<=~)~~)[ \t]*(?:council|(?:json)?[ \t]*\r?\n\s*\{)|(?<=^\{)\s*[\"}])",
+    re.IGNORECASE | re.MULTILINE,
+)
 _MAY_BLOCK = re.compile(r"(?:```|~~~)[ \t]*(?:json)?\s*\Z", re.IGNORECASE)  # as long as nothing follows
 _MAY_BLOCK_CHARS = 40
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
