@@ -412,8 +412,9 @@ _PATTERNS = (
     _Pattern(
         rf"{_NAME_BEGINS}(?i:{_NAME})[A-Za-z0-9_-]{{0,20}}{_ASSIGNS}"
         rf"(?:(?P<quote>\\?[\"'])(?P<key>{_NO_PLACEHOLDER}[^\s\"'\\]{{6,200}})(?P=quote)|{_BARE})",
-        "assw", "ASSW", "wort", "WORT", "wd", "WD", "pass", "PASS", "ontrase", "ONTRASE", "psk", "PSK", "phrase", "PHRASE",
-        "ecret", "ECRET", "key", "Key", "KEY", "oken", "OKEN",
+        "assw", "ASSW", "wort", "WORT", "wd", "WD", "ontrase", "ONTRASE", "psk", "PSK", "phrase", "PHRASE", "ecret", "ECRET",
+        "key", "Key", "KEY", "oken", "OKEN",
+        *(f"{word}{sign}" for word in ("pass", "Pass", "PASS") for sign in "0123456789_-\\\"'` \t:=eEpPwW"),  # no passage
     ),
     _Pattern(rf"{_one_of('s')}(?i:ecret(?:_key_base)?)(?![A-Za-z0-9_-]){_ASSIGNS}(?:\\?[\"'])?{_BARE}", "ecret", "ECRET"),
     _Pattern(rf"--(?i:{_NAME})[ \t]+{_BARE}", "--"),

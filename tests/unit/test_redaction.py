@@ -221,6 +221,7 @@ ASSIGNED = {
     "Passwort: Geheim123!": "Geheim123!",
     "mot de passe : Secret123!": "Secret123!",
     "DB_PASS=abc12345": "abc12345",
+    "Pass: abc12345": "abc12345",
     "JWT_SECRET=abcd1234efgh": "abcd1234efgh",
     "secret = 'abcd1234'": "abcd1234",
     "client secret: abcd1234": "abcd1234",
