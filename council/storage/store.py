@@ -188,13 +188,23 @@ class Store:
         waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
-        future = get_running_loop().create_future() if future is None else future
-        self._hand_over(_Job(work, durable, then=then, future=future), now=now)
+        def begin() -> None:
+            with self._changed:
+                if self._queue:
+                    self._wanted = True
+                    self._changed.notify()
+
+        loop = get_running_loop()
+        future = loop.create_future() if future is None else future
+        self._hand_over(_Job(work, durable, then=then, future=future))
+        if now:
+            # After what else the loop has at hand: others who go on now, and whom these let go on, write in the same transaction.
+            loop.call_soon(loop.call_soon, begin)
         return future
 
     def defer(self, work: Callable[[Tx], object]) -> None:
         """Goes along with what is written next, and without that soon; not synced for its own sake."""
-        self._hand_over(_Job(work, durable=False, deferred=True), now=False)
+        self._hand_over(_Job(work, durable=False, deferred=True))
 
     def write_now(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         """Writes like `write`, waiting here: for doors without a loop, and for what must be on the disk before the next
@@ -217,15 +227,14 @@ class Store:
             with self._failing(), self._begun(durable=True):
                 yield self._tx
 
-    def _hand_over(self, job: _Job[Any], *, now: bool) -> None:
+    def _hand_over(self, job: _Job[Any]) -> None:
         with self._changed:
             self._require_open()
             self._queue.append(job)
-            self._wanted = self._wanted or now
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="store", daemon=True)
                 self._thread.start()
-            if now or not self._dozing:
+            if not self._dozing:
                 self._changed.notify()
 
     def _require_open(self) -> None:

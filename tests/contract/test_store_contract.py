@@ -85,6 +85,19 @@ async def test_what_waits_together_is_one_transaction_in_the_order_of_its_handin
     assert names(store) == ["a", "b", "c", "deferred a", "deferred b", "deferred c"]
 
 
+async def test_those_who_go_on_now_and_whom_these_let_go_on_write_in_one_transaction(store: Store) -> None:
+    async def write() -> Tx:
+        return await store.write(lambda tx: tx)
+
+    async def write_next() -> Tx:
+        await asyncio.sleep(0)
+        return await write()
+
+    for _ in range(50):
+        one, other, next_one = await asyncio.gather(write(), write(), write_next())
+        assert one is other is next_one
+
+
 async def test_the_error_of_one_job_undoes_that_job_alone(store: Store) -> None:
     def fails(tx: Tx) -> None:
         tx.execute(SET_MARK, ("half", ""))
