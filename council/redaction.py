@@ -31,6 +31,7 @@ MASK = "[secret]"
 _MIN_LENGTH = 8  # shorter values would blank out ordinary words, as words themselves would
 _WORD = re.compile(r"[A-Za-z]?[a-z]+(?:[ _-][a-z]+)*|[A-Z]+(?:[ _-][A-Z]+)*")
 _MAX_WORD_LENGTH = 15
+_BRIEF_BYTES = 16 << 10  # are searched sooner than a thread gets the interpreter back that it gave away
 
 
 class Secret:
@@ -88,7 +89,9 @@ class _Needles:
         if self._automaton is None:
             self._automaton = BytesAhoCorasick([_utf8(needle) for needle in self.texts])
         data = _utf8(text) if isinstance(text, str) else text
-        return self._automaton.find_matches_as_indexes(data, overlapping=overlapping)
+        # Of `bytes` alone the search gives the interpreter away.
+        searched = bytearray(data) if len(data) < _BRIEF_BYTES else data
+        return self._automaton.find_matches_as_indexes(searched, overlapping=overlapping)
 
 
 def _utf8(text: str) -> bytes:
