@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from council.markup import BLANK, Fence, fences, without_fences, without_thoughts
@@ -17,8 +19,8 @@ BLOCK_TAG = "council"
 _JSON_TAGS = frozenset({"", "json", "json5", "jsonc"})
 _OPENING_BRACE = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _ON_ONE_LINE = re.compile(  # possessive: a run of spaces or backticks costs no square of its length
-    r"(?m)^([ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w*+)[ \t]*+(?=\{[^`\n]*$)"  # an object behind an opening fence
-    r"|^((?![ \t]*+(?:```|~~~)).*\})[ \t]*+(?=(?:`{3,}+|~{3,}+)[ \t\r]*+$)"  # or before a closing one
+    r"(?m)^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w*+[ \t]*+(?=\{[^`\n]*$)"  # an object behind an opening fence
+    r"|^(?![ \t]*+(?:```|~~~)).*\}[ \t]*+(?=(?:`{3,}+|~{3,}+)[ \t\r]*+$)"  # or before a closing one
 )
 
 
@@ -37,12 +39,11 @@ class Extract:
 def extract(reply: str, keys: Collection[str]) -> Extract:
     """The one object of a reply that was asked for nothing else; `keys` tell it from an example beside it."""
     body = without_thoughts(reply)
-    text = _with_own_lines(body)
-    blocks = [] if body.startswith("{") else [block for block in _blocks(text) if "{" in block.text]
+    blocks = [] if body.startswith("{") else [block for block in _blocks(body) if "{" in block.text]
     if len(blocks) > 1:
         blocks = [block for block in blocks if _names(block.text, keys)] or blocks
     if blocks:
-        found = _fenced(text, blocks[-1])
+        found = _fenced(body, blocks[-1])
         beside = "{" in found.before + found.after and _names(found.before + found.after, keys)
         found = replace(found, wrapping="fences", several=len(blocks) > 1 or beside)
     else:
@@ -55,10 +56,9 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
     of JSON if it names half of the `keys`. Without either it is an object with such keys that starts a line and ends
     the reply."""
     body = without_thoughts(reply)
-    text = _with_own_lines(body)
     blocks = [
         block
-        for block in _blocks(text)
+        for block in _blocks(body)
         if block.tag == BLOCK_TAG
         or (
             block.tag in _JSON_TAGS
@@ -66,7 +66,7 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
             and _names(block.text, keys)
         )
     ]
-    found = _fenced(text, blocks[-1]) if blocks else _trailing(body, keys)
+    found = _fenced(body, blocks[-1]) if blocks else _trailing(body, keys)
     return found if body == reply.strip(BLANK) else replace(found, wrapping="think")
 
 
@@ -109,13 +109,18 @@ def _names(text: str, keys: Collection[str]) -> bool:
     return 2 * found >= max(1, len(keys))
 
 
-def _with_own_lines(body: str) -> str:
-    """The body with each fence that shares its line with the beginning or the end of an object on a line of its own."""
-    return _ON_ONE_LINE.sub(lambda found: f"{found[1] or found[2]}\n", body)
-
-
 def _blocks(body: str) -> list[Fence]:
-    return [fence for fence in fences(body) if not fence.prefix.strip()]
+    """The fenced blocks. A fence may share its line with the beginning or the end of an object: to be found it gets a line
+    of its own, and the places are those in the body as it is."""
+    breaks = [found.end() for found in _ON_ONE_LINE.finditer(body)]
+    text = "\n".join(body[start:end] for start, end in pairwise((0, *breaks, len(body))))
+    added = [at + number for number, at in enumerate(breaks)]
+
+    def place(at: int) -> int:
+        return at - bisect_left(added, at)
+
+    found = (fence for fence in fences(text) if not fence.prefix.strip())
+    return [replace(fence, start=place(fence.start), end=place(fence.end)) for fence in found]
 
 
 def _fenced(body: str, fence: Fence) -> Extract:

@@ -333,6 +333,24 @@ def test_what_follows_a_block_is_kept_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "shown",
+    [
+        "```{r}\nplot(x)\n```",
+        "```js {1,3}\nconst a = 1;\n```",
+        '~~~json {"a": 1}\n~~~',
+        '```json\n{"a": 1}  ```',
+    ],
+)
+@pytest.mark.parametrize("block", [f"```council\n{GOOD}\n```", f"```council {GOOD}\n```", f"```council\n{GOOD} ```"])
+def test_the_words_around_a_block_stay_byte_for_byte(shown: str, block: str) -> None:
+    before, after = f"See:\n\n{shown}\n\nSo much.", f"And:\n\n{shown}"
+    found = extract_block(f"{before}\n\n{block}\n\n{after}", ["position", "confidence"])
+    assert (found.text, found.before, found.after) == (GOOD, before, after)
+    reply = f"{before}\n\n{block.replace('council', 'json')}\n\n{after}"
+    assert parse(reply, Stance, complete=True).before == before
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         PROSE,
