@@ -127,6 +127,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "code": (judge_python, 64_000),
     "quotations": (quotations, 100_000),
     "hearing": (hearing, 300_000),
+    "hearing a fence": (whole("Here it is:\n```", "", hearing), 300_000),
     "search": (searchable, 262_000),
     "words of agents": (Names({"COORDINATOR": "A", "RISK_OFFICER": "B"}).text, 262_000),
     "requests held": (holds_request, 262_000),

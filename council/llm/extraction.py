@@ -41,10 +41,10 @@ def extract(reply: str, keys: Collection[str]) -> Extract:
     body = without_thoughts(reply)
     blocks = [] if body.startswith("{") else [block for block in _blocks(body) if "{" in block.text]
     if len(blocks) > 1:
-        blocks = [block for block in blocks if _names(block.text, keys)] or blocks
+        blocks = [block for block in blocks if names_keys(block.text, keys)] or blocks
     if blocks:
         found = _fenced(body, blocks[-1])
-        beside = "{" in found.before + found.after and _names(found.before + found.after, keys)
+        beside = "{" in found.before + found.after and names_keys(found.before + found.after, keys)
         found = replace(found, wrapping="fences", several=len(blocks) > 1 or beside)
     else:
         found = _bare(body)
@@ -63,7 +63,7 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
         or (
             block.tag in _JSON_TAGS
             and block.text.lstrip(BLANK)[:1] in ("{", "/", "#")  # with a comment, at worst
-            and _names(block.text, keys)
+            and names_keys(block.text, keys)
         )
     ]
     found = _fenced(body, blocks[-1]) if blocks else _trailing(body, keys)
@@ -90,7 +90,7 @@ def _trailing(body: str, keys: Collection[str]) -> Extract:
         at = brace.start()
         if any(at in each for each in fenced):
             continue
-        if _names(without_fences(body[at:]), keys):
+        if names_keys(without_fences(body[at:]), keys):
             return replace(_bare(body[at:]), before=body[:at].rstrip(BLANK), wrapping="prose")
         break
     return Extract("", before=body)
@@ -104,7 +104,8 @@ def _more_than_one(text: str) -> bool:
     return "{" in text[end:]
 
 
-def _names(text: str, keys: Collection[str]) -> bool:
+def names_keys(text: str, keys: Collection[str]) -> bool:
+    """True where half of the keys stand before a colon."""
     found = sum(1 for key in keys if re.search(rf"(?<!\w){re.escape(key)}[\"']?\s*:", text))
     return 2 * found >= max(1, len(keys))
 

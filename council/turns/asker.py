@@ -112,7 +112,8 @@ class Asker:
             run.publish(TurnStart(role=speaker.role, round=info.round))
         hearing = None
         if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
-            hearing = Hearing(speaker.role, info.round, tell, self._blocks, equipment.redact)
+            keys = (schema or {}).get("required", ())
+            hearing = Hearing(speaker.role, info.round, tell, self._blocks, equipment.redact, keys)
             self.hearings.append(hearing)
         try:
             result = await ask_model(

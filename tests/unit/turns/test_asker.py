@@ -251,6 +251,14 @@ async def test_who_watches_hears_a_turn_come_where_text_is_streamed(
     assert one.hearings == []
 
 
+async def test_who_watches_hears_no_record_that_was_asked_for_but_json_amid_a_speech(played: Rehearsal) -> None:
+    reply = 'Here it is:\n\n```json\n{"answer": "words in it"}\n```\n\nI hope that it helps.'
+    for info, schema in ((TURN, None), (CLOSING, {"required": ["answer"]})):
+        await asker(played.run, says(reply), streams=True).ask(info.purpose, speaker(), QUESTION, info, schema=schema)
+    heard = "".join(event.values()["text"] for event in played.events if event.kind == "text")
+    assert heard == f"{reply}Here it is:\n\n"
+
+
 async def test_a_turn_is_announced_when_its_model_is_asked_and_not_when_it_is_read_again(played: Rehearsal) -> None:
     await ask(asker(played.run, says("It holds.")))
     await ask(asker(played.resumed()))

@@ -60,6 +60,37 @@ def test_the_words_are_heard_and_neither_thoughts_nor_blocks(reply: str, expecte
     assert text.rstrip() == expected.rstrip()
 
 
+REQUEST = "[ORCHESTRATOR_REQUEST: READ_FILE(a b.md)]"
+ENDING = '{"position": "words in it", "more": [{"a": 1}]}'
+FENCED, BARE = '```json\n{"port": 80}\n```', '{\n"port": {"is": 80}\n}'
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize("block", [f"```json\n{ENDING}\n```", f"```\n{ENDING}```", f"~~~json {ENDING}\n~~~", ENDING])
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"I would ship {{x}}.\n\n{FENCED}\n\nSo much for that. ",
+        f"I would.\n\n{BARE}\n\nSo much for that. ",
+        f"{FENCED}\n\nSo much for that.\n\n{FENCED}\n\nAnd {{y}}. ",
+        "I would.\n\n~~~json\n{port: 80, // as ever\n}\n~~~\n\n{x} holds. ",
+    ],
+)
+def test_json_amid_a_speech_is_heard_and_only_json_that_ends_it_is_not(said: str, block: str, size: int) -> None:
+    for end in ("", "\n", f"\n\n{REQUEST}\n{REQUEST}"):
+        text, _ = heard(cut(f"{said}\n\n{block}{end}", size))
+        assert text.rstrip() == said.rstrip()
+    text, _ = heard(cut(said, size))
+    assert text.rstrip() == said.rstrip()
+
+
+@pytest.mark.parametrize("end", ["", "`", "```", f"```\n{REQUEST[:20]}", f"```\n{REQUEST}\n"])
+def test_json_that_may_end_the_reply_is_not_heard_as_long_as_no_word_follows(end: str) -> None:
+    hearing = Hearing("AUDITOR", 1, lambda hearing, piece: None)
+    hearing(f"I would.\n\n```json\n{ENDING}\n{end}")
+    assert hearing.text == "I would.\n\n"
+
+
 def test_a_word_is_never_told_in_two_pieces() -> None:
     _, told = heard(cut(SAID, 3))
     assert all((piece or "").endswith((" ", "\n")) for piece in told[:-1])
