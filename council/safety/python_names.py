@@ -8,7 +8,7 @@ class binds is looked up like those of a module, past the functions around it. G
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -90,7 +90,7 @@ def _read_outside(node: ast.AST) -> Iterator[ast.AST]:
 
 def _names_in(node: ast.AST) -> set[str]:
     if isinstance(node, _COMPREHENSIONS):
-        return {name for loop in node.generators for name in _bound(loop.target)}
+        return _targeted([loop.target for loop in node.generators])
     if isinstance(node, ast.ClassDef):
         return set().union(*map(_bound, node.body))
     assert isinstance(node, _FUNCTIONS)
@@ -101,12 +101,27 @@ def _names_in(node: ast.AST) -> set[str]:
 def _surely_bound(statement: ast.stmt) -> set[str]:
     match statement:
         case ast.Assign(targets=targets):
-            return set().union(*map(_bound, targets))
+            return _targeted(targets)
         case ast.Expr(value=ast.NamedExpr(target=target)):
             return {target.id}
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
             return _bound(statement)
     return set()
+
+
+def _targeted(targets: Iterable[ast.expr]) -> set[str]:
+    """The names that are targets themselves. An index of one may bind others or not: `d[1 or (open := 1)] = 1`."""
+    names: set[str] = set()
+    waiting = list(targets)
+    while waiting:
+        match waiting.pop():
+            case ast.Name(id=name):
+                names.add(name)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                waiting += elements
+            case ast.Starred(value=target):
+                waiting.append(target)
+    return names
 
 
 def _bound(node: ast.AST) -> set[str]:

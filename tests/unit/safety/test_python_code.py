@@ -85,6 +85,14 @@ NOT_BOUND = [
     "def f():\n    global {0}\n    {0} = 1", "class K:\n    {0} = 1", "[{0} for {0} in [1]]", "if 0: import json as {0}",
     "x = 0 and ({0} := 4)", "def f(x=lambda {0}: 0): return {0}",
     "try:\n    from there import {0}\nexcept ImportError:\n    pass", "def f():\n    import json as {0}",
+    "d[1 or ({0} := 1)] = 1", "d[0 and ({0} := 1)], x = 1, 2", "a, (*b, d[1 or ({0} := 1)]) = x", "d[1 or ({0} := 1)].a = 1",
+    "x = [*d[1 or ({0} := 1)]] = 1", "d[({0} := 1) if 0 else 2] = 1", "d[[{0} := 1 for x in ()]] = 1", "d[lambda {0}: 1] = 1",
+    "d[1 or ({0} := 1)] += 1", "d[1 or ({0} := 1)]: int", "d[1 or ({0} := 1)]: int = 1", "x: (1 or ({0} := 1)) = 1",
+    "({0}): int", "for d[1 or ({0} := 1)] in (1,):\n    pass", "del d[1 or ({0} := 1)]",
+    "with g() as d[1 or ({0} := 1)]:\n    pass", "with g(1 or ({0} := 1)) as {0}_:\n    pass", "(x := 1 or ({0} := 1))",
+    "x = (({0} := 1) if 0 else 2)", "x = 1 or ({0} := 1)",
+    "match 1:\n    case x if 0 and ({0} := 1): pass", "match []:\n    case [*{0}, 1]: pass", "match 1:\n    case {{**{0}}}: pass",
+    "def f(x=1 or ({0} := 1)): pass", "class K(g(1 or ({0} := 1))): pass",
 ]  # fmt: skip
 # Names that are looked up before they are bound, or beyond the scope that binds them: they are the builtins, too.
 LOOKED_UP_BEYOND = [
