@@ -1,12 +1,12 @@
 """The decision record: the closing call is asked for it as one JSON object, and its reply is read here. Honest prose is
-an answer. A damaged object is repaired in at most two more turns, and a reply that asks for more is asked once to decide."""
+an answer. A damaged object, and a reply that asks for more, is repaired in at most two more turns."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,10 +15,10 @@ from council.citations import places_in, unlinked
 from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
-from council.llm.structured import Check, Repair, ReplyProblem, parse, repair_messages
+from council.llm.structured import MAX_REPAIRS, Check, Repair, ReplyProblem, parse, repair_messages
 from council.markup import unfenced, without_thoughts
 from council.tools.tokens import parse as requests_in
-from council.turns.closing_block import Ask, mend
+from council.turns.closing_block import Ask
 from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
@@ -119,33 +119,43 @@ async def settle(
     reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask
 ) -> ClosingRecord:
     """`messages`: what the reply answers; `check`: what a type cannot say (`problems`); `ask(N, messages)` makes repair
-    call N. A reply that asks for more is asked once to decide; what then comes is read like any other."""
+    call N. A request and a damaged record are asked about, and so is prose that follows a damaged record."""
     body = without_thoughts(reply.text)
-    thought: Repair = "think" if body != reply.text.strip() else "none"
+    how: Repair = "think" if body != reply.text.strip() else "none"
     if not body:
-        return ClosingRecord(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
-    if asks_for_more(reply):
-        decided = await ask(1, repair_messages(messages, reply.text, (_ASKS_FOR_MORE,), DecisionRecord))
-        if decided.failure is not None or asks_for_more(decided):
-            return ClosingRecord(None, thought, _ASKS_FOR_MORE.message, (decided,), body)
-        later = await settle(decided, messages, check, lambda number, request: ask(number + 1, request))
-        return replace(later, repair="turn_2" if later.repairs else "turn_1", repairs=(decided, *later.repairs))
-    if not is_attempt(reply.text):
-        return ClosingRecord(None, thought, text=body)
-    first = parse(reply.text, DecisionRecord, complete=reply.finish == "stop", check=check)
-    settled, repairs = await mend(first, reply, messages, DecisionRecord, ask, check)
-    said = [reply, *(repair for repair in repairs if repair.failure is None)]
+        return ClosingRecord(None, how, failure=Failure("empty", "the reply holds thoughts, and no answer."))
+    said, repairs, is_typed = [reply], list[TurnResult](), False
+    while True:
+        last = said[-1]
+        asks = asks_for_more(last)
+        is_typed = is_typed or (is_attempt(last.text) and not asks)  # from then on, prose is no answer
+        reading = parse(last.text, DecisionRecord, complete=last.finish == "stop", check=check)
+        faults = reading.problems if is_typed or (asks and repairs) else ()
+        if asks and not faults:  # NOTE: journals hold a later one told of its form, and a replay compares requests
+            faults = (_ASKS_FOR_MORE,)
+        if is_typed and last is reply:
+            how = reading.repair
+        if not faults or len(repairs) == MAX_REPAIRS:
+            break
+        repairs.append(await ask(len(repairs) + 1, repair_messages(messages, last.text, faults, DecisionRecord)))
+        if repairs[-1].failure is not None:
+            break
+        said.append(repairs[-1])
+        how = "turn_1" if len(repairs) == 1 else "turn_2"
+    decided = [each for each in reversed(said) if not asks_for_more(each)]
     # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
-    candidates = [each for each in reversed(said) if not asks_for_more(each)]
-    sound = next((record for each in candidates if (record := _unchecked(each)) is not None), None)
+    sound = next((record for each in decided if (record := read(each)) is not None), None)
     if sound is not None:
-        return ClosingRecord(sound, settled.repair, repairs=repairs)
-    fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems) or _ASKS_FOR_MORE.message
-    answers = [each.text for each in reversed(said) if has_an_answer(each.text)]
-    answers.sort(key=is_attempt, reverse=True)  # words beside a record speak of it, as an apology does
-    text = next(map(without_thoughts, answers), "")
+        return ClosingRecord(sound, how, repairs=tuple(repairs))
+    answers = [each for each in decided if has_an_answer(each.text)]
+    # Words beside a damaged record speak of it, as an apology does: the record comes before them.
+    damaged = [each for each in answers if is_attempt(each.text)]
+    shown = damaged or answers or [each for each in reversed(said) if has_an_answer(each.text)]
+    text = without_thoughts(shown[0].text) if shown else ""
+    told = (_ASKS_FOR_MORE,) if asks else () if answers and not damaged else faults
+    fault = "; ".join(problem.told.rstrip(".") for problem in told)
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
-    return ClosingRecord(None, settled.repair, fault, repairs, text, failure)
+    return ClosingRecord(None, how, fault, tuple(repairs), text, failure)
 
 
 _ASKS_FOR_MORE = ReplyProblem(
@@ -156,14 +166,15 @@ _ASKS_FOR_MORE = ReplyProblem(
 def asks_for_more(reply: TurnResult) -> bool:
     """True for a closing reply with a request of its own, in prose or as a record's answer: it waits for an answer, and is
     no decision yet."""
-    record = read(reply)
-    if record is None and is_attempt(reply.text):
-        return False
-    return any(request.honoured for request in requests_in(record.answer if record else without_thoughts(reply.text)))
+    record, text = read(reply), without_thoughts(reply.text)
+    words = record.answer if record else answer_in(text) if is_attempt(reply.text) else text
+    return any(request.honoured for request in requests_in(words))
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:
-    return _unchecked(reply) if is_attempt(reply.text) else None
+    if not is_attempt(reply.text):
+        return None
+    return parse(reply.text, DecisionRecord, complete=reply.finish == "stop").value
 
 
 _KEYS = "|".join(DecisionRecord.model_fields)
@@ -215,10 +226,6 @@ def answer_in(text: str) -> str:
         return ""
     is_sound = isinstance(answer, str) and answer.encode("utf-8", "replace").decode() == answer
     return answer if is_sound and not _is_empty(answer) else ""
-
-
-def _unchecked(reply: TurnResult) -> DecisionRecord | None:
-    return parse(reply.text, DecisionRecord, complete=reply.finish == "stop").value
 
 
 def problems(look: Quotations, roles: Sequence[str], names: Names) -> Check[DecisionRecord]:

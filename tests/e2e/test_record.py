@@ -325,7 +325,7 @@ def test_a_closing_reply_of_thoughts_alone_is_a_failed_call_and_none_of_them_is_
     assert "trick them" not in page
 
 
-def test_a_record_whose_answer_is_a_request_is_asked_once_to_decide(
+def test_a_record_whose_answer_is_a_request_is_asked_twice_at_most_to_decide(
     home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     asks = record(answer="[ORCHESTRATOR_REQUEST: READ_FILE(docs/more.md)]")
@@ -337,7 +337,7 @@ def test_a_record_whose_answer_is_a_request_is_asked_once_to_decide(
     page = decided(home, env, EXIT_DEGRADED)
     assert "> **Degraded.** Only the decision's answer is shown." in page
     assert "the reply asks for more, but no request is fulfilled any more." in page
-    assert len(fake.requests) == 10
+    assert len(fake.requests) == 11
 
 
 def test_when_no_member_writes_an_answer_no_heading_claims_a_decision(

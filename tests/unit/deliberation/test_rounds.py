@@ -366,51 +366,65 @@ ASKING = {"purpose": "synthesis", "text": "Let me look.\n\n[ORCHESTRATOR_REQUEST
 ASKING_TYPED = {**ASKING, "text": RECORD.replace("Take alpha [E1: a.md:1].", "[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]")}
 
 
+DAMAGED = {**ASKING, "text": RECORD.replace("0.5", '"high"')}
+PROSE = {**ASKING, "text": "Take alpha."}
+THINKING = {**ASKING, "text": "<think>[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]</think> Take alpha."}
+ASKING_DAMAGED = {**ASKING_TYPED, "text": ASKING_TYPED["text"].replace("0.5", '"high"')}
+
+
 @pytest.mark.parametrize("first", [ASKING, ASKING_TYPED])
 @pytest.mark.parametrize(
-    ("later", "record", "fault"),
+    ("later", "record", "text", "fault"),
     [
-        ([CLOSING], True, ""),
-        ([ASKING_TYPED], False, "asks for more"),
-        ([{"purpose": "synthesis", "text": "Take alpha."}], False, ""),
-        (
-            [{"purpose": "synthesis", "text": "<think>[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]</think> Take alpha."}],
-            False,
-            "",
-        ),
-        ([{"purpose": "synthesis", "text": RECORD.replace("0.5", '"high"')}, CLOSING], True, ""),
-        ([ASKING], False, "asks for more"),
+        ([CLOSING], True, "", ""),
+        ([PROSE], False, "Take alpha.", ""),
+        ([THINKING], False, "Take alpha.", ""),
+        ([DAMAGED, CLOSING], True, "", ""),
+        ([ASKING, CLOSING], True, "", ""),
+        ([ASKING, DAMAGED], False, DAMAGED["text"], "`confidence`"),
+        ([DAMAGED, DAMAGED], False, DAMAGED["text"], "`confidence`"),
+        ([DAMAGED, ASKING], False, DAMAGED["text"], "asks for more"),
+        ([DAMAGED, ASKING_DAMAGED], False, DAMAGED["text"], "asks for more"),
+        ([ASKING, ASKING], False, ASKING["text"], "asks for more"),
     ],
 )
-async def test_a_closing_reply_that_asks_for_more_is_no_decision_yet(
-    played: Rehearsal, first: dict[str, Any], later: list[dict[str, Any]], record: bool, fault: str
+async def test_a_closing_reply_that_asks_for_more_is_no_decision_where_an_answer_follows(
+    played: Rehearsal, first: dict[str, Any], later: list[dict[str, Any]], record: bool, text: str, fault: str
 ) -> None:
     model = says(first, *later, default="Words.")
     one = council(played.run, model)
     await one.deliberate(["a.md"])
     settled = one.transcript.settled
     assert settled is not None
-    assert (settled.record is not None) is record
+    assert (settled.record is not None, settled.text) == (record, text)
     assert fault in settled.fault
     assert bool(settled.fault) is bool(fault)
-    assert len(settled.repairs) == len(later)
-    assert record or fault or settled.text == "Take alpha."
+    assert (len(settled.repairs), settled.repair) == (len(later), f"turn_{len(later)}")
     assert any("no request is fulfilled any more" in heard.text for heard in model.heard)
 
 
-async def test_a_damaged_record_whose_repair_asks_for_more_is_no_decision(played: Rehearsal) -> None:
-    damaged = {"purpose": "synthesis", "text": RECORD.replace("0.5", '"high"')}
-    one = council(played.run, says(damaged, ASKING_TYPED, default="Words."))
+async def test_prose_after_two_requests_is_the_answer(played: Rehearsal) -> None:
+    model = says(ASKING, ASKING, PROSE, default="Words.")
+    one = council(played.run, model)
     await one.deliberate(["a.md"])
     settled = one.transcript.settled
     assert settled is not None
-    assert (settled.record, len(settled.repairs)) == (None, 1)
+    assert (settled.text, settled.fault, len(settled.repairs)) == ("Take alpha.", "", 2)
+    assert "there is no JSON object in the reply" in model.heard[-1].text
+
+
+async def test_a_damaged_record_whose_repairs_ask_for_more_is_shown_and_not_they(played: Rehearsal) -> None:
+    one = council(played.run, says(DAMAGED, ASKING_TYPED, ASKING, default="Words."))
+    await one.deliberate(["a.md"])
+    settled = one.transcript.settled
+    assert settled is not None
+    assert (settled.record, settled.text, len(settled.repairs)) == (None, DAMAGED["text"], 2)
     assert "asks for more" in settled.fault
 
 
 async def test_a_damaged_record_whose_repairs_are_prose_is_no_decision_of_that_prose(played: Rehearsal) -> None:
-    texts = (RECORD.replace("0.5", '"high"'), "Sorry, I have corrected it.", "I cannot write it any other way.")
-    one = council(played.run, says(*({"purpose": "synthesis", "text": text} for text in texts), default="Words."))
+    sorry = [{**PROSE, "text": text} for text in ("Sorry, I have corrected it.", "I cannot write it any other way.")]
+    one = council(played.run, says(DAMAGED, *sorry, default="Words."))
     await one.deliberate(["a.md"])
     settled = one.transcript.settled
     assert settled is not None
