@@ -50,13 +50,16 @@ class Names:
         """Those of `roles` that a text names, by role or letter ("the Auditor", "Members A and C", "B"), in whatever
         case. A letter alone counts in capitals only, and only where nothing but letters stands before it. Nobody counts
         whom the text excepts ("all except the Auditor")."""
-        named = set(_NAMED.findall(_EXCEPTION.sub("", self._marked(text, roles))))
+        named = set(_NAMED.findall(_EXCEPTION.sub("", _NO_EXCEPTION.sub(" ", self._marked(text, roles)))))
         return [role for role in roles if role in named]
 
     def are_members(self, text: str, roles: Sequence[str]) -> bool:
-        """True when a text names some of `roles`, and says nothing beside that could be anybody else."""
-        left = _FILLING.sub("", _NAMED.sub(" ", _REMARK.sub(" ", self._marked(text, roles))))
-        return not left and bool(self.roles_in(text, roles))
+        """True when a text names some of `roles` and nobody else. Another name begins with a capital, or is joined to
+        the others with an article ("and the board"). Any other word beside says more of the members."""
+        beside = _NAMED.sub("\0", self._marked(text, roles))
+        capitals = [word for word in _WORD.findall(beside) if word[0].isupper()]
+        strange = [word for word in capitals if len(word) == 1 or not _FILLING.fullmatch(word)]
+        return not strange and not _JOINED.search(beside) and bool(self.roles_in(text, roles))
 
     def shown(self, held_by: str, roles: Sequence[str]) -> str:
         """The text on one line, its members by role; marked where it names anybody else, or no member at all."""
@@ -72,30 +75,56 @@ class Names:
         by_role = {_spelled(role).casefold(): role for role in roles}
 
         def lettered(found: re.Match[str]) -> str:
-            role = by_letter.get(found[1].upper())
+            role = by_letter.get((found[1] or found[2]).upper())
             return f"\0{role}\0" if role else found[0]
+
+        def once(found: re.Match[str]) -> str:
+            return f"\0{found[1]}\0" if found[2] in (None, self.letters.get(found[1])) else found[0]
 
         line = _LETTERED.sub(lambda found: _LETTER.sub(lettered, found[0]), " ".join(text.replace("\0", " ").split()))
         spelled = "|".join(map(_spelling, sorted(roles, key=len, reverse=True))) or r"(?!)"
         whole = re.compile(rf"(?<![\w\0])(?:{spelled})(?![\w\0])", re.IGNORECASE)
-        return whole.sub(lambda found: f"\0{by_role[_spelled(found[0]).casefold()]}\0", line)
+        return _TWICE.sub(once, whole.sub(lambda found: f"\0{by_role[_spelled(found[0]).casefold()]}\0", line))
 
 
 NO_SUCH_MEMBER = "(no such member)"
 _NAMED = re.compile("\0([^\0]+)\0")
-_AND = r"(?:\s*+(?:[,&/]|\band\b))*+\s*+"  # possessive: many commas cost no power of their number
+# The six languages that figures are read in, too: English, German, French, Spanish, Italian and Dutch.
+_JOINS = r"and|or|as\s+well\s+as|und|oder|sowie|et|ou|ainsi\s+que|[yeou]|ed|en"
+_AND = rf"(?:\s*+(?:[,&/+]|\b(?:{_JOINS}|of)\b))*+\s*+"  # possessive: many commas cost no power of their number
+_MEMBER = r"(?i:\b(?:members?|mitglied(?:er)?|membres?|miembros?|membr[oi]|lid|leden))"
 _LETTERED = re.compile(
-    rf"(?i:\bmembers?\s+(?:[a-z]\b{_AND})+)|\A\s*(?:[A-Z]\b{_AND})+(?=\s*(?:\(|\Z|(?i:members?\s+[a-z]\b)))",
+    rf"{_MEMBER}\s+(?!a\s+(?!(?:{_JOINS})\b)\w)(?i:(?:[a-z]\b{_AND})+)"  # not "the member a consultant hired"
+    rf"|\A\s*(?:[A-Z]\b{_AND})+(?=\s*(?:\(|\Z|{_MEMBER}\s+(?i:[a-z])\b))",
 )
-_LETTER = re.compile(r"(?:\bmembers?\s+)?\b([a-z])\b", re.IGNORECASE)
+_LETTER = re.compile(rf"{_MEMBER}\s+([A-Za-z])\b|\b([A-Za-df-np-tv-xz])\b")  # a small e, o, u or y may be a join
+_TWICE = re.compile(r"\0([^\0]+)\0(?:\s*\((?:\0\1\0|([A-Z]))\)|[\s,/–-]*\0\1\0)")  # by role and by letter
 _EXCEPTION = re.compile(
-    r"\b(?:except|excluding|without|not|(?:other|rather)\s+than|(?:apart|aside)\s+from)\b.*", re.IGNORECASE
-)
-_REMARK = re.compile(r"\([^()]*\)")
-_FILLING = re.compile(
-    r"(?:\b(?:the|and|members?|agents?|both|alone|only|in|of|rounds?|as|devil['’]?s|advocate|[0-9]+)\b|\W)+",
+    r"\b(?:except|excluding|without|not|(?:other|rather)\s+than|(?:apart|aside)\s+from|(?:all|every\w*)\s+but"
+    r"|außer|ausser|ohne|nicht|sauf|excepté|hormis|sans|pas|excepto|salvo|menos|sin|tranne|eccetto|senza|non"
+    r"|behalve|zonder|niet)\b.*",
     re.IGNORECASE,
 )
+_NO_EXCEPTION = re.compile(
+    r"\b(?:nobody|no\s+(?:one|member)|none|niemand|personne|nadie|nessuno),?\s+(?:except|but|(?:other|apart)\s+\w+|außer"
+    r"|ausser|sauf|excepto|salvo|tranne|eccetto|behalve)\b"
+    r"|\b(?:not\s+only|nicht\s+nur|non\s+(?:seulement|solo)|pas\s+seulement|niet\s+alleen)\b",
+    re.IGNORECASE,
+)
+_FILLING = re.compile(
+    rf"(?:{_JOINS}|{_MEMBER}|the|an?|agents?|both|alone|only|all|every(?:one|body)|in|of|by|as|one|rounds?|first|second"
+    r"|last|part|main|whole|partly|partially|mainly|mostly|minority|majority|positions?|views?|opinions?|dissent|not"
+    r"|nobody|none?|except|but|devil['’]?s|advocate|E?[0-9]+|d(?:er|ie|as|e[nms])|eine?[nrms]?|le|las?|les|une?|el|los|una|il"
+    r"|lo|gli|i|het|een|nicht|nur|niemand|nadie|nessuno|personne|teilweise|parcialmente|parzialmente|gedeeltelijk"
+    r"|(?:runde|ansicht|meinung|haltung|minderheit|mehrheit)\w*)",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(
+    rf"(?:\A|[,;&/+]|\b(?:{_JOINS})\b)\s*(?:the|an?|d(?:er|ie|as|e[nms]?)|eine?[nrms]?|le|las?|les|une?|el|los|una|il|lo|gli"
+    rf"|het|een)\s+(?!{_FILLING.pattern}\b)\w",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_][\w'’]*")
 _QUOTED = r"""“[^“”\n]*”|(?<![\w"])"(?=\S)[^"\n]*(?<=\S)"(?!\w)"""
 _QUOTED_WORDS = 3  # fewer are a name between marks
 

@@ -358,6 +358,16 @@ def test_prose_with_an_example_in_json_is_prose(home: Path, needs: Path, fake: F
     assert '{"cache": 3}' in page
 
 
+def test_dissent_of_two_members_in_another_language_is_not_asked_about(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = closing(record(dissent=[{"view": "A server is better.", "held_by": "AUDITOR und STRATEGIST"}]))
+    page = decided(home, env)
+    assert len(fake.requests) == 4
+    assert "- AUDITOR und STRATEGIST: A server is better." in page
+    assert "not a member" not in page
+
+
 def test_what_does_not_exist_is_asked_about_twice_and_then_marked(
     home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

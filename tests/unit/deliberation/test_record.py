@@ -168,6 +168,15 @@ def test_members_are_known_by_their_roles(held_by: str, shown: str) -> None:
         ("A & B (in round 2)", "DATA_STEWARD (A) & AUDITOR (B) (in round 2)"),
         ("A and Member B", "DATA_STEWARD (A) and AUDITOR (B)"),
         ("AUDITOR", "AUDITOR (B)"),
+        ("AUDITOR (Member B)", "AUDITOR (B)"),
+        ("Member B (Auditor)", "AUDITOR (B)"),
+        ("AUDITOR (B)", "AUDITOR (B)"),
+        ("AUDITOR (C)", "AUDITOR (B) (C) (no such member)"),
+        ("Members A und C", "DATA_STEWARD (A) und COORDINATOR (C)"),
+        ("Membres A et B", "DATA_STEWARD (A) et AUDITOR (B)"),
+        ("A y C", "DATA_STEWARD (A) y COORDINATOR (C)"),
+        ("Mitglied B", "AUDITOR (B)"),
+        ("leden A en B", "DATA_STEWARD (A) en AUDITOR (B)"),
     ],
 )
 def test_members_are_known_by_their_letters(held_by: str, shown: str) -> None:
@@ -176,10 +185,54 @@ def test_members_are_known_by_their_letters(held_by: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     "held_by",
-    ["the Board of Directors", "nobody", "AUDITOR and the Board", "all except AUDITOR", "Member D", "Member B", "…"],
+    [
+        "the Board of Directors",
+        "nobody",
+        "AUDITOR and the Board",
+        "AUDITOR (and the external counsel)",
+        "AUDITOR und der Vorstand",
+        "AUDITOR y el consejo",
+        "the external AUDITOR",
+        "Legal and AUDITOR",
+        "all except AUDITOR",
+        "alle außer AUDITOR",
+        "tous sauf AUDITOR",
+        "todos excepto AUDITOR",
+        "tutti tranne AUDITOR",
+        "allen behalve AUDITOR",
+        "Member E and AUDITOR",
+        "Member D",
+        "Member B",
+        "…",
+    ],
 )
 def test_whoever_else_is_marked(held_by: str) -> None:
     assert BY_ROLE.shown(held_by, ROLES) == f"{held_by} (no such member)"
+
+
+@pytest.mark.parametrize(
+    ("held_by", "roles"),
+    [
+        *((f"COORDINATOR {join} AUDITOR", ["COORDINATOR", "AUDITOR"]) for join in (
+            "or", "as well as", "und", "oder", "et", "ou", "y", "o", "e", "en", "of", "+", "and possibly")),
+        ("not only the AUDITOR, but also the COORDINATOR", ["COORDINATOR", "AUDITOR"]),
+        ("nicht nur AUDITOR, sondern auch COORDINATOR", ["COORDINATOR", "AUDITOR"]),
+        ("Nobody except the AUDITOR", ["AUDITOR"]),
+        ("no one but the AUDITOR", ["AUDITOR"]),
+        ("niemand außer AUDITOR", ["AUDITOR"]),
+        ("das Mitglied AUDITOR", ["AUDITOR"]),
+        ("the AUDITOR's position", ["AUDITOR"]),
+        ("AUDITOR, in part", ["AUDITOR"]),
+        ("Partially the AUDITOR", ["AUDITOR"]),
+        ("AUDITOR, not convinced by the COORDINATOR", ["AUDITOR"]),
+        ("AUDITOR [E1]", ["AUDITOR"]),
+    ],
+)  # fmt: skip
+def test_other_words_beside_members_are_nobody(held_by: str, roles: list[str]) -> None:
+    assert BY_ROLE.shown(held_by, ROLES) == held_by
+    assert BY_ROLE.roles_in(held_by, ROLES) == roles
+    record = DecisionRecord(answer="Wait.", claims=(), confidence=1, agrees_with=(held_by,))
+    assert list(problems(Quotations([], []), ROLES, BY_ROLE)(record)) == []
 
 
 @pytest.mark.parametrize("held_by", ["Member D", "A consultant", "a board", "The Board", "A" + ", " * 60 + "x"])
@@ -192,7 +245,7 @@ def test_a_letter_that_nobody_has_or_an_article_is_nobody(held_by: str) -> None:
     [
         ("Member D and Member B", "Member D and AUDITOR (B)"),
         ("Members D and B", "Members D and AUDITOR (B)"),
-        ("the member a consultant hired", "the DATA_STEWARD (A) consultant hired"),
+        ("the member a consultant hired", "the member a consultant hired"),
         ("everybody but the\nauditor", "everybody but the AUDITOR (B)"),
     ],
 )
