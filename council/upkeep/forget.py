@@ -141,18 +141,19 @@ class Forgetting:
             await self._remove(job)
         finally:  # also of what was rewritten before something stood in the way
             await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
-        command = job.command
-        left = await asyncio.to_thread(job.traces.left, command.run or "")
+        command, traces = job.command, job.traces
+        looking = asyncio.to_thread(traces.reports_on, command.run) if command.run else asyncio.to_thread(traces.left)
+        left = await looking
         return ForgetRecord(
             at=self._run.header.created,
             run_id=self._run.id,
             digest=job.digest,
             counts=found.counts,
             run=command.run or "",
-            left=tuple(dict.fromkeys((*map(job.traces.change, found.left), *left.paths))),
+            left=tuple(dict.fromkeys((*map(traces.change, found.left), *left.paths))),
             set_aside=found.set_aside,
             unseen=left.unseen,
-            lanes=job.traces.lanes(),
+            lanes=traces.lanes(),
             unread=found.unread,
         )
 
@@ -218,7 +219,9 @@ class Forgetting:
         if done.unread:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
-            notes.append(f"{done.unseen} files of the home were too large, or too many, to be searched.")
+            notes.append(
+                f"Not searched, for they are too large, too many or unreadable: {done.unseen} of the home's files."
+            )
         notes.append(beyond_forget(is_server=not self._core.store.is_sqlite))
         data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
         record = Output(f".council/forgotten/{self._run.id}.json", data.encode())

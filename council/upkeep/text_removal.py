@@ -104,7 +104,7 @@ class Remains(msgspec.Struct, frozen=True):
 
 
 class Traces:
-    """The texts in one home. Neither `look` nor `left` changes anything: they may run in a thread."""
+    """The texts in one home. `look`, `left` and `reports_on` change nothing: they may run in a thread."""
 
     def __init__(self, core: Core, run: Run, spans: Sequence[Span | NameSpan]) -> None:
         """`run` is the forgetting one, whose own files hold none of it."""
@@ -219,23 +219,36 @@ class Traces:
     def _named(self, paths: Iterable[Path]) -> Iterator[str]:
         return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
 
-    def left(self, run_id: str = "") -> Remains:
-        """A person's files of the home that hold a text or, with `run_id`, are reports on that run. Names hold none of the
-        text: they are going into a receipt."""
-        report = f"from the journal of run {run_id};".encode()  # as `report.html` ends
+    def left(self) -> Remains:
+        """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
         active = [run.header for run in self._beside.active.values()]
         mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
+
+        def is_foreign(name: str) -> bool:
+            return name not in mine and not (name.startswith("session_states/") and name.endswith(SESSION_ENDING))
+
+        return self._remains(is_foreign, self._is_in)
+
+    def reports_on(self, run_id: str) -> Remains:
+        """The HTML reports on a run that somebody wrote into the home."""
+        ending = f"from the journal of run {run_id};".encode()  # of `report.html`
+        return self._remains(lambda name: name.lower().endswith(".html"), lambda path: ending in path.read_bytes())
+
+    def _remains(self, is_meant: Callable[[str], bool], is_held: Callable[[Path], bool]) -> Remains:
         paths, unseen = [], 0
         walk = self._core.root.walk(max_entries=_MAX_FOREIGN_FILES, skip={".council", ".git"}.__contains__)
         try:
-            for name in walk:
+            for name in filter(is_meant, walk):
                 path = self._home.root / name
-                if size_of(path) > _MAX_FOREIGN_BYTES:
+                try:
+                    if size_of(path) > _MAX_FOREIGN_BYTES:
+                        unseen += 1
+                    elif is_held(path):
+                        paths.append(self.change(name))
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except OSError:
                     unseen += 1
-                elif name not in mine and not (name.startswith("session_states/") and name.endswith(SESSION_ENDING)):
-                    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                        is_held = report in path.read_bytes() if run_id else self._is_in(path)
-                        paths += [self.change(name)] if is_held else []
         except PathRefused as error:
             if error.reason != "too_many":
                 raise

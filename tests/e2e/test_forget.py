@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +341,36 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     gone = run_cli("replay", run_id, cwd=home, env=env)
     assert gone.returncode != 0
     assert "it was forgotten" in gone.stderr
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "unseen"), [(("--run", "last"), 1), (("heliotrope",), 2)], ids=["in reports", "in all files"]
+)
+def test_files_of_the_home_that_cannot_be_read_do_not_stop_it_and_are_counted(
+    home: Path, fake: FakeGemini, env: dict[str, str], forgotten: tuple[str, ...], unseen: int
+) -> None:
+    fake.reply = lambda request: text("We choose heliotrope, plainly.")
+    drop_command(home, command("Is it right?", output_artifact_path="artifacts/out.md"))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    for name in ("locked.pdf", "locked.html"):
+        (home / name).write_bytes(b"x")
+        (home / name).chmod(0)
+    bare = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
+    told = [
+        *(bare if os.geteuid() == 0 else ()),
+        sys.executable,
+        "-m",
+        "council",
+        "forget",
+        *forgotten,
+        "--yes",
+        "--json",
+    ]
+    done = subprocess.run(told, cwd=home, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    note = f"Not searched, for they are too large, too many or unreadable: {unseen} of the home's files."
+    assert note in json.loads(done.stdout)["notes"]
+    assert files_with(home / ".council", "heliotrope") == []
 
 
 def test_a_run_whose_closing_call_was_refused_goes_like_any_other(
