@@ -45,8 +45,10 @@ _TWICE = re.compile(
 _AVERAGE = re.compile(
     r"\b(?:averag|mean\b|durchschnitt|im (?:schnitt|mittel)\b|moyenne|promedio|in media\b|gemiddeld)", re.IGNORECASE
 )
-_BOTH = re.compile(  # and not `both the fee of 190 EUR and the deposit`
-    r"\b(?:both|neither|beiden?|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b(?!.{0,300}\b(?:and|nor|und|et|ni|y|e)\b)",
+_BOTH = re.compile(  # also `both the minutes and the letter give`, and not `both the fee of 190 EUR and the deposit`
+    r"\b(?:both|neither|beiden?|sowohl|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b"
+    r"(?!.{0,300}\b(?:and|nor|und|als auch|et|ni|y|e)\b"
+    r"(?![^,;.:0-9]{1,80}\b(?:costs?|gives?|names?|states?|says?|shows?|lists?|quotes?|kosten|nennen|zeigen)\b))",
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
