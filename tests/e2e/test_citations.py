@@ -140,3 +140,14 @@ def test_facts_without_a_sentence_are_read_with_their_periods_and_shares(
     )
     page = decided(home, env, fake, said)
     assert re.findall(r"(\w[\w,]* \w+) __\[not in the cited lines\]__", page) == wrong
+
+
+@pytest.mark.usefixtures("offers")
+def test_the_page_names_the_places_that_a_figure_was_looked_up_at(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    said = "The Caddy costs 19,900 EUR [E1:5], compared with 24,500 EUR today [E1:4]. The e-NV costs 9,000 EUR [E1] [E1:5]."
+    page = decided(home, env, fake, said)
+    assert "`19,900 EUR`: not in [[E1 docs/offers.md:5](../docs/offers.md#L5)]." in page
+    assert "`24,500 EUR`: not in [[E1 docs/offers.md:4](../docs/offers.md#L4)]." in page
+    assert "`9,000 EUR`: not in [[E1](../docs/offers.md#L1)]." in page

@@ -68,7 +68,9 @@ _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ell
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
 _CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
 _SPELLED = re.compile(r"\[E[0-9]")
-_CLOSING = re.compile(r"[*_`]+")  # the end of an emphasis
+_CLOSING = re.compile(r"(?:[*_`~]|</[a-z]{1,6}>)+")  # the end of an emphasis
+_ORDINAL = re.compile(r"\.\s{1,4}(?=[^\W\d_])")  # `ab dem 2. Jahr`, if no sentence ends there
+_BEFORE_CHARS = 24  # of an ordinal
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
 ONLY_OWN = "it is only in the council's own words, which are not sources"
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
@@ -373,14 +375,25 @@ class Quotations:
             if not any(isinstance(item, Citation) and item.start < listed.start for item in sentence):
                 parts = [*(part for part in parts if isinstance(part, Figure)), listed.places]
             here = [place for part in parts if not isinstance(part, Figure) for place in part]
-            shown = " ".join(dict.fromkeys(map(str, here)))
+            owned = groups(parts)
+            judged = {figure.start: dict.fromkeys(places_of) for figure, places_of in owned}
             spoken = words[ends[number - 1] if number else 0 : ends[number] if number < len(ends) else None]
-            for figure, standing in self._figures.standings(groups(parts), here, spoken):
-                yield FigureFinding(figure.text, shown, standing)
+            for figure, standing in self._figures.standings(owned, here, spoken):
+                wholes = {(each.id, each.path) for each in judged[figure.start] if each.first is None}
+                shown = [  # a place within another one is not named beside it
+                    str(each)
+                    for each in judged[figure.start]
+                    if not ((each.path and (each.id, "") in wholes) or (each.first and (each.id, each.path) in wholes))
+                ]
+                yield FigureFinding(figure.text, " ".join(shown), standing)
                 if standing != "cited":
                     behind = _CLOSING.match(text, figure.end)
-                    mark = ONLY_OWN_WORDS if standing == "own" else NOT_IN_CITED_LINES
-                    edits.insert(behind.end() if behind else figure.end, f" {mark}")
+                    end = behind.end() if behind else figure.end
+                    begun = max(0, end - _BEFORE_CHARS)
+                    stop = _ORDINAL.match(text, end)
+                    if stop and stop.end() - begun not in sentence_ends(text[begun : stop.end() + 1]):
+                        end += 1
+                    edits.insert(end, f" {ONLY_OWN_WORDS if standing == 'own' else NOT_IN_CITED_LINES}")
 
     def _right_places(self, named: Iterable[CitedPlace]) -> list[CitedPlace]:
         return [right for each in named for right, fault in [self.places.judged(each)] if not fault]

@@ -62,7 +62,7 @@ class Code:
 _BLOCK = re.compile(r"(?m)^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*")
 _CALLOUT = re.compile(r"[\s>]*\[![A-Za-z]+\]")
 _ATTRIBUTION = re.compile(rf"\n[ \t]*(?:[—–―]|--)[^\n]*\Z|\n?[ \t]*[-–—―]+[ \t]*\Z|[\n.;][ \t]*{CUE}\Z")
-_LEAD_IN = re.compile(rf"[ >\n(]*(?<!\w){CUE}\Z")
+_LEAD_IN = re.compile(rf"[ >\n(—–―-]*(?<!\w){CUE}\Z")
 _MAX_LEAD_IN = 80
 
 
