@@ -285,7 +285,8 @@ def _places(id: str, rest: str) -> Iterator[CitedPlace]:
     in_pages = re.match(r"p|seite|s\.", found[0], re.IGNORECASE) is not None
     for each in _ONE_RANGE.finditer(found["ranges"]):
         first = int(each["first"])
-        yield CitedPlace(id, path, first, max(first, int(each["last"] or 0)), in_pages)
+        last = int(each["last"] or first)
+        yield CitedPlace(id, path, min(first, last), max(first, last), in_pages)
 
 
 def _path(text: str) -> str:

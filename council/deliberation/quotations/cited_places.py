@@ -64,8 +64,9 @@ class Places:
 
 
 def _overlap(spans: Sequence[tuple[int, int]], first: int | None, last: int) -> tuple[int | None, int] | None:
-    """The cited lines as far as they were read; (None, 0) for a citation without lines; None where none was."""
+    """The cited lines as far as they were read; (None, 0) for a citation without lines; None where none was, or line 0 is
+    cited."""
     if first is None:
         return (None, 0) if spans else None
-    met = [(max(first, low), min(last, high)) for low, high in spans if first <= high and low <= last]
+    met = [(max(first, low), min(last, high)) for low, high in spans if 0 < first <= high and low <= last]
     return max(met, key=lambda lines: lines[1] - lines[0], default=None)
