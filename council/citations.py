@@ -3,15 +3,16 @@
 People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
 `【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. A link to what
-was read, such as `[the budget](docs/budget.csv#L3)`, cites it. Words in brackets that are not square, such as
-`(E10 fuel)`, cite nothing.
+was read, such as `[the budget](docs/budget.csv#L3)`, cites it. In prose an id does with its place: `E1, line 8, says so`.
+Words in brackets that are not square, such as `(E10 fuel)`, cite nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from urllib.parse import unquote
 
 from council.lines_and_pages import spelled
@@ -26,7 +27,10 @@ MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_O
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
 _SPACED_ID = rf"(?:{EVIDENCE_ID}|E [0-9]{{1,4}}(?![0-9A-Za-z]))"
-CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
+CUE = (
+    r"(?i:(?:see|also|cf|per|evidence|sources?|ref(?:erence)?s?|from|in|siehe|vgl|quellen?|belege?|voir|laut|e\.g)\b"
+    r"[.,:]?\s*){0,3}"
+)
 _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
@@ -37,8 +41,12 @@ _CITATION = re.compile(
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     rf"|\[{CUE}`?(?P<file>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?\](?![(:\[])"
-    r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
-    r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?)?)(?![\w:/#-]|\.\w)"
+    r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
+    r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?"
+    r"|(?::p?|[:,]? (?P<opened>\()?(?i:(?P<many>lines|pages|pp?\.|zeilen|seiten|lignes)"
+    r"|line|page|zeile|seite|z\.|s\.|ligne) ?)"
+    r"[0-9]{1,7}(?: ?[-–] ?[0-9]{1,7})?(?(many)(?: (?:and|und|et|to|bis|à) [0-9]{1,7})?)(?(opened)\)))?)"
+    r"(?![^\W_]|_\w|[/#-]|[:.]\w)"
 )
 _LINK = re.compile(
     rf"(?<!!)\[(?!\^?{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
@@ -110,8 +118,8 @@ class Citation:
 
     @property
     def is_bare(self) -> bool:
-        """True for an id without brackets: `E1 says so`."""
-        return self.text[0] == "E"
+        """True for an id without brackets and without a place: `E1 says so`."""
+        return self.text[0] == "E" and self.places[0].first is None
 
     @property
     def may_be_a_term(self) -> bool:
@@ -167,7 +175,7 @@ _NO_PATHS = KnownPaths()
 
 
 def citations(text: str, *, bare: bool = False, paths: KnownPaths = _NO_PATHS) -> Iterator[Citation]:
-    """All citations of a text, in order; what is code in it, the caller knows. `bare`: ids without brackets, too. `paths`
+    """All citations of a text, in order; what is code in it, the caller knows. `bare`: those without brackets, too. `paths`
     of what was read."""
     for cited in _citations(paths.hidden(text), bare, paths):
         places = tuple(replace(place, path=paths.shown(place.path)) for place in cited.places)
@@ -189,6 +197,23 @@ def linked_as_cited(text: str, paths: KnownPaths, is_code: Callable[[int], bool]
         return str(replace(named[0], path=place.path) if place.first is None else place)
 
     return paths.shown(_LINK.sub(cited, paths.hidden(text)))
+
+
+def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths) -> str:
+    """The text without the backticks of those `spans` of code that are nothing but citations: `[E1: a.md:3]`."""
+    pieces: list[str] = []
+    at = 0
+    for start, end in spans:
+        inside = text[start:end].strip("` ")
+        found = list(citations(inside, bare=True, paths=paths))
+        between = [inside[one.end : other.start] for one, other in pairwise(found)]
+        is_whole = found and found[0].start == 0 and found[-1].end == len(inside)
+        # `{E8}` and `[main.py]` are code.
+        named = all(each.places[0].id and (each.text[0] == "[" or each.places[0].first) for each in found)
+        if is_whole and named and not any(each.remark for each in found) and not "".join(between).strip(" ,;"):
+            pieces += (text[at:start], inside)
+            at = end
+    return "".join([*pieces, text[at:]])
 
 
 def unlinked(ref: str) -> str:

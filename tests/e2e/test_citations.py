@@ -143,6 +143,35 @@ def test_facts_without_a_sentence_are_read_with_their_periods_and_shares(
 
 
 @pytest.mark.usefixtures("offers")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Source: [E1: docs/offers.md:4]",
+        "**Source:** E1, line 4.",
+        "_(see E1, line 4)_",
+        "`[E1: docs/offers.md:4]`",
+        "\n- Source: [E1:4]",
+    ],
+)
+def test_a_source_behind_the_sentence_is_held_against_its_figures_and_becomes_a_link(
+    home: Path, fake: FakeGemini, env: dict[str, str], source: str
+) -> None:
+    page = decided(home, env, fake, f"The Kangoo costs 21,900 EUR. {source}")
+    assert "costs 21,900 EUR __[not in the cited lines]__." in page
+    assert "[[E1 docs/offers.md:4](../docs/offers.md#L4)]" in page
+
+
+@pytest.mark.usefixtures("offers")
+def test_a_place_in_prose_is_read_with_its_id(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    page = decided(home, env, fake, "According to E1, line 5, it costs 19,900 EUR. It is cheap, says E1, line 40.")
+    assert (
+        "According to [[E1 docs/offers.md:5](../docs/offers.md#L5)], it costs 19,900 EUR __[not in the cited lines]__"
+        in page
+    )
+    assert "says E1, line 40 __[no such place]__." in page
+
+
+@pytest.mark.usefixtures("offers")
 def test_the_page_names_the_places_that_a_figure_was_looked_up_at(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

@@ -39,6 +39,7 @@ from council.citations import (
     citations,
     linked_as_cited,
     places_in,
+    without_code,
 )
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.cited_places import Fault, Places
@@ -66,7 +67,10 @@ Outcome = Literal["found", "narrowed", "moved", "said", "unverified"]
 _ELLIPSIS = re.compile(r"\[\s*\.{2,}\s*\]|\(\s*\.{2,}\s*\)|\.{3,}")
 _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ellipsis, or a remark in square brackets
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
-_CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
+_CITING = re.compile(
+    r"\b(?:according to|see|per|cf\.|evidence|sources?|laut|siehe|vgl\.|gemäß|quellen?|belege?)[\s:*_]+\Z",
+    re.IGNORECASE,
+)
 _SPELLED = re.compile(r"\[E[0-9]")
 _CLOSING = re.compile(r"(?:[*_`~]|</[a-z]{1,6}>)+")  # the end of an emphasis
 _ORDINAL = re.compile(r"\.\s{1,4}(?=[^\W\d_])")  # `ab dem 2. Jahr`, if no sentence ends there
@@ -251,6 +255,7 @@ class Quotations:
         it: it is put behind it, and holds for every sentence that cites nothing itself. To look figures up takes longest."""
         refs = tuple(dict.fromkeys(evidence))
         paths = self.places.paths
+        text = without_code(text, code_in(text).spans, paths)
         skipped = code_in(text).stretches()
         text = linked_as_cited(text, paths, lambda at: skipped.around(at) is not None)
         listed = _EvidenceList(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
@@ -262,9 +267,8 @@ class Quotations:
         cited = [
             each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
         ]
-        in_brackets = [each for each in cited if not each.is_bare]
         edits = _Edits()
-        quotations, layout = self._laid_out(text, code, in_brackets)
+        quotations, layout = self._laid_out(text, code, cited)
         findings = list(self._findings(quotations, layout, edits))
         said = list(self._figures_of(text, code, named, listed, quotations, layout, edits)) if with_figures else []
         wrong: dict[tuple[Fault, CitedPlace], None] = {}

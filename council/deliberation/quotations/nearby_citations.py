@@ -11,16 +11,22 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from council.citations import Citation
+from council.citations import CUE, Citation
 from council.deliberation.quotations.quotation_marks import QuotedText
 from council.markup import sentence_ends
 
 _NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks
 _MAX_RUN = 16
 _AROUND_CHARS = 300  # of a sentence, before and behind a quotation
-# Few spaces are looked at: of a reply of line breaks each would look at all that follow.
-_BEFORE_CITATION = re.compile(r"\s{0,40}\(?(?:see|cf\.|siehe|vgl\.|voir)?\s{0,40}")
-_NEW_SENTENCE = re.compile(r"[)\]]{0,8}[.\s]\s{0,40}(?=[^\W\d_a-z]|[0-9])")
+# Words and marks around a citation that is all that a sentence, a line or an item holds: `**Source:** [E1: a.md:3].`
+_TAG = r"</?(?:b|em|i|small|strong|su[bp])>"
+_MAX_LEAD_CHARS = 80
+_LEAD = re.compile(rf"\s*+(?P<item>[-+*•]\s++)?(?:[\s*_(→—–]|{_TAG})*+{CUE}(?:[\s*_(:]|{_TAG})*+")
+_TRAIL = re.compile(
+    rf"(?:[)\]*_.]|{_TAG}){{0,12}}"
+    r"(?:[ \t]{0,40}(?P<line_end>\n|\Z)\s{0,40}+(?![a-z])|\s{1,40}(?=[^\W_a-z]|[*_\"“„«]))"
+)
+_SAYS = re.compile(r"\s{1,40}[a-z]")  # `[E1:8] gives 5 EUR`: the citation begins a sentence
 _ALSO = re.compile(r"[\s,;]{0,40}(?:and\s{1,40}|und\s{1,40}|et\s{1,40})?")
 _AROUND_A_BLOCK = " \t\n>(—–-"
 _DIRECTLY = re.compile(r"[\s,;:.()—–-]{0,80}(?:(?:see|cf|in|at|from)\b[\s.(]{0,40})?")
@@ -130,7 +136,8 @@ class Layout:
 
 
 def _ends(text: str, masked: Sequence[tuple[int, int]], citations: Sequence[Citation]) -> Iterator[int]:
-    """Ends of sentences; text that is quoted or cited ends none. Citations behind a full stop belong to what it ends."""
+    """Ends of sentences; text that is quoted or cited ends none. Citations behind a full stop, or alone on the next line,
+    belong to what it ends."""
     starts = [cited.start for cited in citations]
     pieces: list[str] = []
     at = 0
@@ -138,18 +145,30 @@ def _ends(text: str, masked: Sequence[tuple[int, int]], citations: Sequence[Cita
         if start < at:
             continue
         number = bisect_left(starts, start)
-        # A capital may begin a sentence.
-        pieces += (text[at:start], ("X" if number < len(starts) and starts[number] == start else "x") * (end - start))
+        is_cited = number < len(starts) and starts[number] == start
+        # A capital may begin a sentence. A bracket directly behind a full stop belongs to what it ends.
+        mask = "x" if not is_cited else ")" if text[max(0, start - 1) : start].strip() else "X"
+        pieces += (text[at:start], mask * (end - start))
         at = end
     bare = "".join([*pieces, text[at:]])
+    done = 0
     for end in sentence_ends(bare):
-        behind = _BEFORE_CITATION.match(text, end)
-        number = bisect_left(starts, end)
-        if behind is None or number == len(starts) or starts[number] > behind.end():
-            yield end
+        if end <= done:
             continue
-        while number < len(starts) and _ALSO.fullmatch(text, end, starts[number]):
-            end = citations[number].end
-            number += 1
-        if following := _NEW_SENTENCE.match(text, end):
-            yield following.end()
+        done = end
+        number = bisect_left(starts, end)
+        start = starts[number] if number < len(starts) else len(text)
+        lead = _LEAD.fullmatch(text, end, start) if number < len(starts) and start - end <= _MAX_LEAD_CHARS else None
+        words = lead[0].strip() if lead else ""
+        # Source words behind an empty line may begin the list of all sources.
+        if lead and not (words and text[end - 2 : start].count("\n") > 1):
+            at = start
+            while number < len(starts) and _ALSO.fullmatch(text, at, starts[number]):
+                at = citations[number].end
+                number += 1
+            trail = _TRAIL.match(text, at)
+            if trail and (not lead["item"] or trail["line_end"] is not None):
+                done = trail.end()
+            elif not words and not _SAYS.match(text, at):
+                continue
+        yield done

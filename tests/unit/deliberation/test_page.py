@@ -377,9 +377,11 @@ def test_a_reply_that_is_shown_as_it_was_written_has_no_links_and_the_page_says_
 
 
 def test_citations_in_code_are_no_links() -> None:
-    record = RECORD.model_copy(update={"answer": "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [E1:1]."})
+    record = RECORD.model_copy(
+        update={"answer": "Write `say [E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [E1:1]."}
+    )
     text = render(page(transcript=whole(closings=[closing(record=ClosingRecord(record))])), "artifacts/out.md")
-    assert "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [[E1 a.md:1](../a.md#L1)]." in text
+    assert "Write `say [E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [[E1 a.md:1](../a.md#L1)]." in text
 
 
 @pytest.mark.parametrize(
