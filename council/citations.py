@@ -51,6 +51,8 @@ _CITATION = re.compile(
 _LINK = re.compile(
     rf"(?<!!)\[(?!\^?{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
 )
+_NOTE = re.compile(r"(?m)^ {0,3}\[\^(?P<name>[^\[\]\s]{1,60})\]:(?P<words>.*)")
+_REFERENCE = re.compile(rf"\[\^(?P<name>(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}})\](?!:)")
 # A name without folders that cites, whatever was read; others, such as `[Node.js]`, are words of the matter.
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
@@ -75,7 +77,7 @@ _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*|[\ue000-\uf8ff].*"
 _PRIVATE = re.compile(r"([\ue000-\uf8ff])\1*")  # characters that no text has a use for
 _MAX_ODD_PATHS = 6_400  # as many as there are of them
 _PLAIN_PATH = re.compile(rf"(?!.*\b{EVIDENCE_ID})[\w./-]+")
-_MAX_IDS = 40  # of a range of ids
+_MAX_IDS = 40  # of a range of ids, and places of a footnote
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,16 @@ def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths)
             pieces += (text[at:start], inside)
             at = end
     return "".join([*pieces, text[at:]])
+
+
+def footnotes(text: str, paths: KnownPaths) -> list[Citation]:
+    """The references to footnotes that cite: each `[^1]` as a citation of the places that `[^1]: [E1: a.md:3]` names."""
+    notes = {
+        note["name"]: [place for each in citations(note["words"], bare=True, paths=paths) for place in each.places]
+        for note in _NOTE.finditer(text)
+    }
+    found = [each for each in _REFERENCE.finditer(text) if notes.get(each["name"])]
+    return [Citation(*each.span(), each[0], tuple(notes[each["name"]][:_MAX_IDS])) for each in found]
 
 
 def unlinked(ref: str) -> str:

@@ -37,6 +37,7 @@ from council.citations import (
     CitedPlace,
     KnownPaths,
     citations,
+    footnotes,
     linked_as_cited,
     places_in,
     without_code,
@@ -267,9 +268,11 @@ class Quotations:
         cited = [
             each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
         ]
+        notes = [each for each in footnotes(text, paths) if skipped.around(each.start) is None]
         edits = _Edits()
-        quotations, layout = self._laid_out(text, code, cited)
+        quotations, layout = self._laid_out(text, code, sorted((*cited, *notes), key=lambda each: each.start))
         findings = list(self._findings(quotations, layout, edits))
+        named += notes
         said = list(self._figures_of(text, code, named, listed, quotations, layout, edits)) if with_figures else []
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
