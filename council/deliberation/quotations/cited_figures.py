@@ -383,7 +383,7 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     if low > 0 and passage.first_line == 1 and cells.is_csv:
         above.append(lines[0])
     if cells.is_csv:  # there a comma parts two cells
-        cited = [*cited, *(re.sub(r"[,;\t]", "\n", line) for line in cited)]
+        cited, above = ([*some, *(re.sub(r"[,;\t]", "\n", line) for line in some)] for some in (cited, above))
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
     language = language_of("\n".join(cited), language_of(passage.text))
     return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language)

@@ -459,3 +459,17 @@ STATUTES = (
 def test_a_plain_line_with_the_number_of_a_section_is_a_heading(text: str, wrong: list[str]) -> None:
     assert marked(text, STATUTES) == wrong
     assert marked(text.replace("§", "TOP"), STATUTES.replace("§", "TOP")) == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Tuition fees were 318,400 EUR in 2025 [E1:2].", []),
+        ("Tuition fees were 318,400 EUR in 2024 [E1:2].", ["2024"]),
+        ("Chairs are paid over 24 months [E2:2].", []),
+        ("Chairs are paid over 48 months [E2:2].", ["months"]),
+    ],
+)
+def test_the_numbers_of_a_header_stand_apart_in_their_cells(text: str, wrong: list[str]) -> None:
+    tables = "Item,2025,2026,Note\nTuition fees,318400,322000,", "Month,12,24,36\nChairs,100,180,250"
+    assert marked(text, *tables, path="{}.csv") == wrong
