@@ -12,7 +12,8 @@ from itertools import pairwise
 from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
-JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
+_TO = r"[-–—]|to|through|until|bis(?: zum)?|à|au?|al|hasta|fino al|tot|t/m"  # between the two ends of a range
+JOINED = re.compile(rf"(?:\.(?= ?(?:bis|und|[-–—])))?\s*(?:{_TO}|(?P<and>and|und|et))\s*")
 _WEEKDAYS = (  # the short ones only with a capital letter, for others are words: `in the sun. 7 December`
     r"monday|montag|lundi|(?-i:Mon\.?|Mo\.)", r"tuesday|dienstag|mardi|(?-i:Tues?\.?|Di\.)",
     r"wednesday|mittwoch|mercredi|(?-i:Wed\.?|Mi\.)", r"thursday|donnerstag|jeudi|(?-i:Thu(?:rs?)?\.?|Do\.)",
@@ -31,14 +32,14 @@ _WEEKDAY_SAID = re.compile(
     rf"(?P<day>{_WEEKDAY_NAMED.pattern})(?!,?\s(?:(?:the|den|dem|der|le)\s)?(?:[0-9]|(?-i:[^\W\d_a-zà-ÿ])))",
     re.IGNORECASE,
 )
-_DAY_RANGE = re.compile(r"\s*(?:[-–—]|to|through|until|bis|à|au)\s*")
+_DAY_RANGE = re.compile(rf"\s*(?:{_TO})\s*")
 _ANY_DAY = re.compile(
     r"\b(?:daily|every day|week(?:day|end)|täglich|werktag|wochen(?:ende|tag)|tous les jours)", re.IGNORECASE
 )
 _FULL_NAME = 5  # letters of a weekday; of a shorter one, such as `Do`, it is not certain that it is one
 _MAX_MONTHS = 240  # of a range
 _LISTED = re.compile(
-    r"[^\S\n]{0,8},?[^\S\n]{0,8}(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]{0,8})?(?:(?:on|am|le)[^\S\n]{1,8})?"
+    rf"[^\S\n]{{0,8}},?[^\S\n]{{0,8}}(?:(?:(?P<range>{_TO})|and|or|und|oder|et)[^\S\n]{{0,8}})?(?:(?:on|am|le)[^\S\n]{{1,8}})?"
 )
 _MONTH_NAMES = (
     "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
@@ -70,6 +71,8 @@ _DATES = (
             r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
             rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
             rf"{_MONTH}\s+{_YEAR}",
+            rf"{_MONTH}\s+(?P<first>[0-3]?[0-9])(?:st|nd|rd|th)?\s?(?:[-–—]|to|through|until)\s?{_DAY}"  # `April 6 to 17`
+            rf"(?![0-9.,:]*[0-9])(?!\s?(?:h|Uhr|[ap]\.?m)\b)(?:,?\s+{_YEAR})?",
             rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
         )
     ),
@@ -124,7 +127,15 @@ def dates(text: str) -> Iterator[Figure]:
                 values = frozenset({Fraction(short[1])}) if short else NONE
                 named = _WEEKDAY.search(text, max(0, match.start() - _WEEKDAY_CHARS), match.start())
                 falls_on = (named.lastindex or 0) - 1 if named else None
-                yield Figure(*match.span(), match[0], values, values, dates=found, kind="date", weekday=falls_on)
+                start, end = match.span()
+                if first := match.groupdict().get("first"):
+                    begun = frozenset((year, month, int(first)) for year, month, _ in found if 0 < int(first) <= 31)
+                    end_of_first = match.end("first")
+                    yield Figure(
+                        start, end_of_first, text[start:end_of_first], dates=begun, kind="date", weekday=falls_on
+                    )
+                    start, falls_on = match.start("day"), None
+                yield Figure(start, end, text[start:end], values, values, dates=found, kind="date", weekday=falls_on)
 
 
 def share_years(text: str, found: list[Figure]) -> None:

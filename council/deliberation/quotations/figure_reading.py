@@ -60,7 +60,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("INR", "1", "₹", r"inr|rupees?"),
     ("CNY", "1", "", r"cny|rmb|yuan"),
     ("%", "1/10", "‰", r"per mille|pour mille|promille"),
-    ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
+    ("%", "1", r"%|v\. ?H\.", r"percent|per cento?|prozent|procent|pour ?cent|por ?ciento"),
     ("minute", "1/60", r"(?<=\s)s\b", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1/60000", r"ms\b", r"milliseconds?|millisekunden?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
@@ -179,18 +179,20 @@ def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
 
 _HEDGE = re.compile(
     r"(?:(?P<about>\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|some|rund|etwa|ungefähr|environ|nearly|almost"
-    r"|close to|just shy of|knapp|fast|près de|presque|quasi|casi|cerca de|unos|unas|ongeveer|bijna)|[~≈])"
+    r"|close to|just shy of|knapp|fast|près d(?:e|(?=['’]))|presque|quasi|casi|cerca de|unos|unas|ongeveer|bijna)|[~≈])"
     r"|(?P<over>\b(?:over|more than|above|beyond|exceed(?:s|ed|ing)?|surpass(?:es|ed)?|at least|a minimum of|no fewer than|über"
     r"|mehr als|oberhalb von|mindestens|wenigstens|minimal|(?:über(?:schreit|steig|stieg|schritt)|übertr[ai]ff?)(?:e?[nt]|et)?"
-    r"|plus de|au moins|au minimum|au-delà de|supérieure?s? à|(?:dé|sur)pass(?:e|ent|er|ait)|excèd(?:e|ent)"
+    r"|gut|reichlich|plus d(?:e|(?=['’]))|au moins|au minimum|au-delà de|supérieure?s? à|(?:dé|sur)pass(?:e|ent|er|ait)"
+    r"|excèd(?:e|ent)"
     r"|más de|al menos|como mínimo|por encima de|superior(?:es)? a|(?:super|exced)(?:ano?|en?|a[nr]?|er)"
-    r"|più di|almeno|come minimo|oltre|superior[ei] ai?|ecced(?:e|ono)|meer dan|minstens|ten minste)|[>≥])"
+    r"|più d(?:i|el|ella)|almeno|come minimo|oltre|superior[ei] ai?|ecced(?:e|ono)|meer dan|minstens|ten minste)|[>≥])"
     r"|(?P<under>\b(?:under|less than|below|fewer than|at most|a maximum of|unter|weniger als|höchstens|maximal|keine"
     r"|unterhalb von|(?:stay|remain|keep|lie)(?:s|ed)? within|f(?:all|alls|ell|alling) short of|unterschr(?:eite[nt]|itt(?:en)?)"
-    r"|moins de|au (?:plus|maximum)|en dessous de|inférieure?s? à|menos de|como (?:máximo|mucho)|por debajo de|inferior(?:es)? a"
-    r"|meno di|al massimo|sotto i|inferior[ei] ai?|minder dan|hoogstens|ten hoogste)|[<≤]))"
+    r"|moins d(?:e|(?=['’]))|au (?:plus|maximum)|en dessous de|inférieure?s? à"
+    r"|menos de|como (?:máximo|mucho)|por debajo de|inferior(?:es)? a"
+    r"|meno d(?:i|el|ella)|al massimo|sotto i|inferior[ei] ai?|minder dan|hoogstens|ten hoogste)|[<≤]))"
     r"(?P<denied>\s+(?:pas|jamais|nicht|nie|niet)\b)?"
-    rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las|de|il|gli|i))?\s*\*{{0,3}}(?:€|\$|£|¥|₹|{_CODES})?\s*\*{{0,3}}\Z",
+    rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las?|de|il|gli|i)|['’])?\s*\*{{0,3}}(?:€|\$|£|¥|₹|{_CODES})?\s*\*{{0,3}}\Z",
     re.IGNORECASE,
 )
 # Before such words, in the same clause, it says the opposite; behind the figure it does so of a German verb.
@@ -232,7 +234,7 @@ _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 # `12. Januar` is a date, and no item of a list.
 _LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])"
-    r"(?! (?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
+    r"(?! (?:bis|und|Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
 )
 # The times that an amount may be for, in months: behind `a` or `per`, and alone.
 _PERIODS = (

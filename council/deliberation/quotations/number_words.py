@@ -19,7 +19,7 @@ _LANGUAGES = {
     "nl": "de het een en is van niet voor met op dat",
 }
 _SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
-_WORD = re.compile(r"[^\W\d_]+|(?!\b-\b)[^\w\s]")
+_WORD = re.compile(r"(?i:\b(?:pour ?cent|per cento|por ?ciento)\b)|[^\W\d_]+|(?!\b-\b)[^\w\s]")
 _LANGUAGE_CHARS = 4_000
 # Numbers in one language, and other words in another: `due`, `once`, `seize`. They count in a text of their own language.
 _OTHER_WORDS = {
@@ -123,25 +123,30 @@ def multiples(text: str, *, said: bool) -> Iterator[Figure]:
         yield Figure(*match.span(), match[0], frozenset({Fraction(2)}), frozenset({Fraction(2)}), "times", worded=True)
 
 
-_PARTS = {
-    "half": 2,
-    "third": 3,
-    "drittel": 3,
-    "quarter": 4,
-    "viertel": 4,
-    "fifth": 5,
-    "fünftel": 5,
-    "tenth": 10,
-    "zehntel": 10,
-}
-_MANY = {"two": 2, "zwei": 2, "three": 3, "drei": 3, "four": 4, "vier": 4}
+_PARTS = (  # how the words for them begin
+    (3, "third|drittel|tiers|terc|terz|derde"), (4, "quart|viertel|cuart|kwart"),
+    (5, "fifth|fünftel|cinqui|quint|vijfde"), (10, "tenth|zehntel|dixi|d[ée]cim|tiende"),
+)  # fmt: skip
+_MANY = ((2, "two|zwei|deux|dos|due|twee"), (3, "thr|drei|trois|tre|drie"), (4, "four|vier|quatr|cuatr|quattr"))
+_PARTITIVE = (  # `un quart des membres`, and neither `un cuarto de baño` nor `un quart d'heure`
+    r"(?= (?:des|du|de[il]|degli|dell[ae]|dell['’]|di|van|d['’](?!heure|ora\b)"
+    r"|de (?:l[ao]s?\b|l['’]|s[ue]s?\b|nos|leur|tou|tod|ces|est)))"
+)
 _SHARE = re.compile(
-    r"(?<!first )(?<!second )(?<!latter )(?<!other )\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
+    r"(?<!first )(?<!second )(?<!latter )(?<!other )\bhalf(?= (?:of|the|are|is|was|were)\b)|(?<=\bby )half\b"
+    r"|(?:(?<=\bthan )|(?<=\bis ))half(?=\s*(?:[.,;:)\[]|\Z))"
+    r"|(?:\bdie hälfte|(?:(?<=\bla )|(?<=della ))(?:moitié|mitad|metà)|\bde helft)(?![^\W_])"
     r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
     r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b)| majority\b)"
     r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth)s?\b(?! part)"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
     r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) ?(?P<teil>drittel|viertel|fünftel|zehntel)(?:n?\b|(?=mehrheit))"
+    rf"|\b(?:une?|un[ao]|een|le(?= (?:tiers|quart)\b)) (?P<piece>tiers|tercio|terzo|derde|quart|cuarto|quarto|kwart"
+    rf"|cinquième|quinto|vijfde|dixième|d[ée]cimo|tiende)\b{_PARTITIVE}"
+    r"|\bla (?P<parte>tercer|cuart|quint|d[ée]cim)a parte(?= de l[ao]s\b)"
+    r"|(?<!\be )\b(?P<plus>deux|trois|quatre|dos|tres?|cuatro|due|quattro|twee|drie)[ -]?(?P<pieces>tiers|tercios|terzi|derden?"
+    rf"|quarts|cuartos{_PARTITIVE}|quarti|cuartas|kwart|cinquièmes|quint[aoi]s?|vijfden?|dixièmes|d[ée]cim[aoi]s?|tienden?)\b"
+    r"(?: partes\b)?(?! d(?:['’]|e )(?:heure|h?ora)\b)"
     r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b)",
     re.IGNORECASE,
 )
@@ -150,8 +155,11 @@ _SHARE = re.compile(
 def shares(text: str) -> Iterator[Figure]:
     """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
     for match in _SHARE.finditer(text):
-        many = _MANY.get((match["many"] or match["some"] or match["viele"] or "").lower(), 1)
-        below = _PARTS[(match["part"] or match["bit"] or match["whole"] or match["teil"] or "half").lower()]
+        count = (match["many"] or match["some"] or match["viele"] or match["plus"] or "").lower()
+        names = ("part", "bit", "whole", "teil", "piece", "parte", "pieces")
+        name = next((match[each] for each in names if match[each]), "")
+        many = next((each for each, words in _MANY if re.match(words, count)), 1)
+        below = next((each for each, words in _PARTS if re.match(words, name.lower())), 2)
         part = Fraction(int(match["above"] or many), int(match["below"] or below))
         values = frozenset(
             {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}

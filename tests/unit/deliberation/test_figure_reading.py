@@ -17,6 +17,7 @@ from council.deliberation.transcript import Transcript
 from council.turns.evidence import Evidence
 
 AMOUNTS = (
+    ""
     "{0:,} EUR", "EUR {0:,}", "€{0:,}", "{0} euros", "{1} €", "{1} Euro", "{2} EUR", "{2} euro", "EUR {3}", "{0:,}.00 EUR",
     "{1},00 €",
 )  # fmt: skip
@@ -116,12 +117,14 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Der Satz ist 5 ‰.", "5 ‰; 0,5 %; 5 Promille", "5 %"),
         (
             "Result 2025: +620 EUR. Result 2026: -1,450 EUR.",
-            "-1,450 EUR; a loss of 1,450 EUR; 1,450 EUR; the loss was 1,450 EUR; +620 EUR; the profit of 2025 was 620 EUR",
+            "-1,450 EUR; a loss of 1,450 EUR; 1,450 EUR; the loss was 1,450 EUR; +620 EUR"
+            "; the profit of 2025 was 620 EUR",
             "+1,450 EUR; -620 EUR",
         ),
         (
             "Difference to plan: -1,450 EUR; savings and credit: -200 EUR",
-            "the profit is 1,450 EUR lower than planned; der Gewinn ist 1.450 EUR niedriger als geplant; the gain is 200 EUR",
+            "the profit is 1,450 EUR lower than planned; der Gewinn ist 1.450 EUR niedriger als geplant"
+            "; the gain is 200 EUR",
             "+1,450 EUR; +200 EUR",
         ),
         (
@@ -248,7 +251,8 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         (
             "The offer ends on 30.9.2026. Die Märzsitzung war im Mai. Paid: 2026-11; Okt. 25",
             "in September; im September; en septembre; in settembre; by Sept.; Anfang März; en mars; in October"
-            " and November; until November; the May meeting; we may march on; April Jones; by June Miller; in April Jones's"
+            " and November; until November; the May meeting; we may march on; April Jones; by June Miller"
+            "; in April Jones's"
             " view; life on Mars; en sept jours; august company; in September 2026",
             "in August; im August; d'août; from mid-June on; en agosto; by Aug.; Ende Juni; en juin; the June meeting"
             "; in December; between November and January; in September 2027; in July",
@@ -311,6 +315,83 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ),
         ("Durée: quatre-vingt-six jours, dont trois samedis", "86 days; 3 samedis; trois", "6 days; 80 days; 4 days"),
         ("Payment due: 450 EUR, once, by Otto, second hand", "450 EUR", "900 EUR; 11 years; 4,950 EUR"),
+        *(
+            (
+                source,
+                "ab dem 6. April; from 6 to 17 April; April 6 to 17; April 6–17; until 17 April"
+                "; du 6 au 17 avril; before April 17, 2026"
+                "; del 6 al 17 de abril; dal 6 al 17 aprile; van 6 tot 17 april; vom 6. bis 17. April"
+                "; from April 6 through 17, 2026",
+                "ab dem 7. April; until 18 April; April 6 to 18; April 7-17; dal 6 al 18 aprile; vom 7. bis 17. April",
+            )
+            for source in (
+                "Ferien vom 6. bis 17. April 2026",
+                "6. bis 17. April 2026: Ferien",
+                "Vacances du 6 au 17 avril 2026",
+                "Vacaciones del 6 al 17 de abril de 2026",
+                "Vacanze dal 6 al 17 aprile 2026",
+                "Vakantie van 6 tot 17 april 2026",
+                "Holidays are April 6 to 17, 2026.",
+                "Holidays: April 6-17",
+                "Holidays: April 6th through 17th, 2026",
+            )
+        ),
+        ("April 6 – 5 pm, 3 halls", "6 April; 5 pm; 3 halls", "5 April"),
+        *(
+            (source, right, wrong)
+            for sources, right, wrong in (
+                (
+                    "The fee is 3 %.;Un 3 por ciento;Es un tres por ciento;Al 3 per cento"
+                    ";Il tre per cento;Het is 3 procent;Drie procent"
+                    ";Trois pour cent",
+                    "3 %; un 3 por ciento; un tres por ciento; al 3 per cento; il tre per cento"
+                    "; 3 procent; drie procent; trois pour cent",
+                    "8 %; un ocho por ciento; che della quota l'otto per cento; 8 procent; acht procent"
+                    "; al 22 per cento",
+                ),
+                (
+                    "A third of the members;ein Drittel der Mitglieder;un tiers des membres"
+                    ";le tiers des membres;un tercio de los socios"
+                    ";un terzo dei soci;la tercera parte de los socios;een derde van de leden",
+                    "about a third of it; ein Drittel; un tiers des membres; le tiers du total"
+                    "; un tercio del total; un terzo dei soci"
+                    "; 33 %; la tercera parte de los socios; een derde van de leden; près d'un tiers des membres",
+                    "a quarter of it; ein Viertel; près d'un quart des membres; un cuarto del total; un quarto dei soci"
+                    "; la mitad; la metà; la moitié; deux tiers; due terzi; los dos tercios"
+                    "; la cuarta parte de los socios; 50 %",
+                ),
+                (
+                    "three quarters of them;drei Viertel der Mitglieder;trois quarts des membres"
+                    ";tres cuartos de los socios;tre quarti"
+                    ";las tres cuartas partes;driekwart van de leden",
+                    "75 %; three quarters of it; drei Viertel; les trois quarts"
+                    "; tres cuartos de los socios; i tre quarti; driekwart",
+                    "a quarter of it; 70 %; deux tiers; due terzi; un cuarto de los socios"
+                    "; un quarto della quota; la mitad",
+                ),
+                (
+                    "Half of them;More than half.;One half is paid;die Hälfte;la moitié des membres"
+                    ";la mitad;la metà dei soci;de helft",
+                    "50 %; half of them; la moitié; la mitad; la metà; de helft; about half of it",
+                    "40 %; a third of it; un tiers des membres; deux tiers; due terzi; un quarto dei soci; 25 %",
+                ),
+            )
+            for source in sources.split(";")
+        ),
+        (
+            "The shop is open.",
+            "un quart d'heure; un cuarto de baño; tres cuartos y un garaje; el tercer proveedor"
+            "; un tiers de confiance; il terzo fornitore"
+            "; alle tre e tre quarti; tre quarti d'ora; tres cuartos de hora; the second half."
+            "; the first half is paid; half open",
+            "un quart des membres; un cuarto de los socios; due terzi; less than half; the share is half",
+        ),
+        ("The share is 50 %.", "half of it; the share is half", "a third of it"),
+        (
+            "52 % of them",
+            "más de la mitad; più della metà; plus de la moitié; more than half",
+            "menos de la mitad; meno della metà",
+        ),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
