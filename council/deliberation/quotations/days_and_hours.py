@@ -13,28 +13,37 @@ from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 _TO = r"[-–—]|to|through|until|bis(?: zum)?|à|au?|al|hasta|fino al|tot|t/m"  # between the two ends of a range
-JOINED = re.compile(rf"(?:\.(?= ?(?:bis|und|[-–—])))?\s*(?:{_TO}|(?P<and>and|und|et))\s*")
+JOINED = re.compile(rf"(?:\.(?= ?(?:bis|und|[-–—])))?\s*(?:{_TO}|(?P<and>and|und|et|y|e))\s*")
 _WEEKDAYS = (  # the short ones only with a capital letter, for others are words: `in the sun. 7 December`
-    r"monday|montag|lundi|(?-i:Mon\.?|Mo\.)", r"tuesday|dienstag|mardi|(?-i:Tues?\.?|Di\.)",
-    r"wednesday|mittwoch|mercredi|(?-i:Wed\.?|Mi\.)", r"thursday|donnerstag|jeudi|(?-i:Thu(?:rs?)?\.?|Do\.)",
-    r"friday|freitag|vendredi|(?-i:Fri\.?|Fr\.)", r"saturday|samstag|sonnabend|samedi|(?-i:Sat\.?|Sa\.)",
-    r"sunday|sonntag|dimanche|(?-i:Sun\.?|So\.)",
+    r"monday|montag|lundi|lunes|lunedì|maandag|(?-i:Mon\.?|Mo\.)",
+    r"tuesday|dienstag|mardi|martes|martedì|dinsdag|(?-i:Tues?\.?|Di\.)",
+    r"wednesday|mittwoch|mercredi|miércoles|mercoledì|woensdag|(?-i:Wed\.?|Mi\.)",
+    r"thursday|donnerstag|jeudi|jueves|giovedì|donderdag|(?-i:Thu(?:rs?)?\.?|Do\.)",
+    r"friday|freitag|vendredi|viernes|venerdì|vrijdag|(?-i:Fri\.?|Fr\.)",
+    r"saturday|samstag|sonnabend|samedi|sábado|sabato|zaterdag|(?-i:Sat\.?|Sa\.)",
+    r"sunday|sonntag|dimanche|domingo|domenica|zondag|(?-i:Sun\.?|So\.)",
 )  # fmt: skip
+_ARTICLE = "the|den|dem|der|le|el|il|la"
 _WEEKDAY = re.compile(
-    rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE
+    rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)}),?\s(?:(?:{_ARTICLE})\s)?\Z", re.IGNORECASE
 )
 _WEEKDAY_CHARS = 16
 _WEEKDAY_NAMED = re.compile(  # of a source: `Mo–Fr`, `Mondays`
     rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)})s?(?![^\W_])".replace(r"\.)", r"\.?)"), re.IGNORECASE
 )
 _WEEKDAY_SAID = re.compile(
-    r"\b(?:on|by|until|from|since|before|after|every|each|next|last|this|am|bis|ab|seit|vor|nach|jeden|le|chaque|dès|avant|après)\s"
-    rf"(?P<day>{_WEEKDAY_NAMED.pattern})(?!,?\s(?:(?:the|den|dem|der|le)\s)?(?:[0-9]|(?-i:[^\W\d_a-zà-ÿ])))",
+    r"(?:\b(?:(?:on|by|until|from|since|before|after|every|each|next|last|this|only)(?: an?)?|am|bis|ab|seit|vor|nach"
+    r"|jeden|nur|le|chaque|dès|avant|après|el|los|cada|il|la|ogni|op|elke)\s|(?=\b(?-i:[a-z]+(?:tag|woch)s)\b))"
+    rf"(?P<day>{_WEEKDAY_NAMED.pattern})(?!,?\s(?:(?:{_ARTICLE})\s)?(?:[0-9]|(?-i:[^\W\d_a-zà-ÿ])))",
     re.IGNORECASE,
 )
-_DAY_RANGE = re.compile(rf"\s*(?:{_TO})\s*")
+_BETWEEN = re.compile(r"\b(?:between|zwischen|entre|tra|fra|tussen) (?:el |il |le )?\Z", re.IGNORECASE)
+_DAY_RANGE = re.compile(rf"{JOINED.pattern}(?:(?:{_ARTICLE})\s)?")
 _ANY_DAY = re.compile(
-    r"\b(?:daily|every day|week(?:day|end)|täglich|werktag|wochen(?:ende|tag)|tous les jours)", re.IGNORECASE
+    r"\b(?:daily|every day|week(?:day|end)|täglich|jeden tag|werktag|wochen(?:ende|tag)|tous les jours|chaque jour|todos los días"
+    r"|diario|laborable|fin de semana|tutti i giorni|ogni giorno|feriali|fine settimana|dagelijks|werkdag|elke dag"
+    r"|except|closed|außer|geschlossen|ruhetag|sauf|fermé|excepto|salvo|cerrado|tranne|eccetto|chius[oa]|behalve|gesloten)",
+    re.IGNORECASE,
 )
 _FULL_NAME = 5  # letters of a weekday; of a shorter one, such as `Do`, it is not certain that it is one
 _MAX_MONTHS = 240  # of a range
@@ -167,7 +176,9 @@ def weekdays_named(text: str, found: Iterable[Figure]) -> set[int]:
         return set()
     days = {(name.lastindex or 1) - 1 for name in names}
     for one, other in pairwise(names):
-        if _DAY_RANGE.fullmatch(text, one.end(), other.start()):
+        joined = _DAY_RANGE.fullmatch(text, one.end(), other.start())
+        before = max(0, one.start() - _WEEKDAY_CHARS)
+        if joined and (not joined["and"] or _BETWEEN.search(text, before, one.start())):
             first, last = (one.lastindex or 1), (other.lastindex or 1)
             days |= {(first - 1 + each) % 7 for each in range((last - first) % 7)}
     falling = [weekdays(figure) for figure in found if any(day for _, _, day in figure.dates)]

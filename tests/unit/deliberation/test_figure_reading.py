@@ -386,6 +386,49 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "; the first half is paid; half open",
             "un quart des membres; un cuarto de los socios; due terzi; less than half; the share is half",
         ),
+        *(
+            (
+                source,
+                "Wednesday, 15 July; mercredi 15 juillet; el miércoles 15 de julio; mercoledì 15 luglio; woensdag 15 juli",
+                "Thursday, 15 July; jeudi 15 juillet; el jueves 15 de julio; giovedì 15 luglio; donderdag 15 juli",
+            )
+            for source in ("El miércoles, 15 de julio", "Mercoledì 15 luglio", "Woensdag 15 juli", "Wednesday 15 July")
+        ),
+        *(
+            (
+                source,
+                "on a Wednesday; on Wednesdays; only Wednesday; nur mittwochs; los miércoles; il mercoledì; op woensdag",
+                "on a Thursday; on Mondays; by a Friday; nur donnerstags; montags; los lunes; il lunedì; la domenica; op zondag",
+            )
+            for source in (
+                "A market, on Wednesdays",
+                "Markt: mittwochs",
+                "Abre los miércoles.",
+                "Apre il mercoledì.",
+                "Elke woensdag",
+            )
+        ),
+        *(
+            (
+                source,
+                "on Tuesdays; on a Thursday; nur dienstags; los martes; il giovedì; op donderdag",
+                "5 % on Tuesdays",
+            )
+            for source in (
+                "Open daily, on Monday until 8 pm.",
+                "Montags bis freitags",
+                "De lunes a viernes",
+                "Dal lunedì al venerdì",
+                "Open between Monday and Friday",
+                "Entre lunes y viernes",
+                "Tra il lunedì e il venerdì",
+                "Van maandag tot vrijdag",
+                "Closed on Mondays",
+                "Tutti i giorni, il lunedì fino alle 20",
+                "Todos los días, también el lunes",
+                "On Monday or 14 May",
+            )
+        ),
         ("The share is 50 %.", "half of it; the share is half", "a third of it"),
         (
             "52 % of them",
