@@ -234,8 +234,9 @@ def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
 
 def _is_end_of_term(said: Figure, given: Operands) -> bool:
     """True for a date so long after or before another one, where the sentence says how long. For a year, so many years after
-    one, it says both."""
+    one, it says both. A term may end on the day before."""
     is_year = said.kind == "number"
+    names_day = any(day for _, _, day in said.dates)
     dated = given.beside if is_year else [*given.beside, *given.sources, *given.asked][:_MAX_DATED]
     begins = {each for figure in dated for each in figure.dates}
     begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in _YEARS}
@@ -248,6 +249,13 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
             if term.unit == "month":
                 at, then = divmod(12 * year + month - 1 + sign * round(term.value), 12)
                 found.append((at if year else 0, then + 1, day))
+                at = at if year else 2001
+                last = monthrange(at, then + 1)[1]
+                if day == monthrange(year or 2001, month)[1]:  # the last of a month, to the last of another one
+                    found.append((at if year else 0, then + 1, last))
+                if not is_year and (names_day or not day):  # from 1 September to 31 August
+                    beside = date(at, then + 1, min(day, last) or (1 if sign > 0 else last)) - timedelta(days=sign)
+                    found.append((beside.year if year else 0, beside.month, beside.day))
             elif not is_year and year and 0 < day <= monthrange(year, month)[1]:
                 then_on = date(year, month, day) + timedelta(minutes=sign * term.value)
                 found.append((then_on.year, then_on.month, then_on.day))

@@ -110,6 +110,19 @@ _NUMERIC_MONTHS = tuple(
     re.compile(rf"{_NOT_BEFORE}{pattern}(?![-/.]?[0-9])(?!\w)")
     for pattern in (rf"{_YEAR}[-/–](?P<m>0[1-9]|1[0-2])", rf"(?P<m>0?[1-9]|1[0-2])/{_YEAR}")
 )
+_QUARTERS = (
+    "first|1st|erste[nrs]?|premier|1er|primer|primo|eerste", "second|2nd|zweite[nrs]?|deuxième|2e|segundo|secondo|tweede",
+    "third|3rd|dritte[nrs]?|troisième|3e|tercer|terzo|derde", "fourth|4th|vierte[nrs]?|quatrième|4e|cuarto|quarto|vierde",
+)  # fmt: skip
+_QUARTER = re.compile(
+    r"\b(?:(?P<before>(?:19|20)[0-9]{2})[ /-])?(?:"
+    + "|".join(
+        rf"(?P<q{number}>(?:{words}|{number}\.) (?:quarter|quartal|trimestre|kwartaal)s?|Q{number})"
+        for number, words in enumerate(_QUARTERS, 1)
+    )
+    + rf")\b(?:(?:,? |/)(?:of |de |del |du |des Jahres )?{_YEAR})?",
+    re.IGNORECASE,
+)
 _TIMES_OF_DAY = re.compile(
     rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
     r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
@@ -219,6 +232,16 @@ def months_between(text: str, found: Sequence[Figure]) -> Iterator[Figure]:
             months = [divmod(12 * year + month - 1 + each, 12) for each in range(min(many, _MAX_MONTHS) + 1)]
             dates = frozenset((at if year else 0, each + 1, 0) for at, each in months)
             yield Figure(one.start, other.end, text[one.start : other.end], dates=dates, kind="date")
+
+
+def quarters(text: str) -> Iterator[Figure]:
+    """The months of a quarter of a year, its first day and its last."""
+    for match in _QUARTER.finditer(text):
+        year = int(match["year"] or match["before"] or 0)
+        last = 3 * next(number for number in range(1, 5) if match[f"q{number}"])
+        days = (year, last - 2, 1), (year, last, monthrange(2001, last)[1])
+        dates = frozenset((*((year, last - each, 0) for each in range(3)), *days))
+        yield Figure(*match.span(), match[0], dates=dates, kind="date")
 
 
 def times_of_day(text: str) -> Iterator[Figure]:

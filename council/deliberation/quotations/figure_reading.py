@@ -23,6 +23,7 @@ from council.deliberation.quotations.days_and_hours import (
     months_alone,
     months_between,
     numeric_months,
+    quarters,
     share_years,
     times_of_day,
     weekdays_alone,
@@ -307,7 +308,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
-    found += [*months_between(text, found), *numeric_months(text)]
+    found += [*months_between(text, found), *numeric_months(text), *quarters(text)]
     return [*found, *hours.values(), *hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
 
 

@@ -15,7 +15,7 @@ _MARKED = re.compile(rf"([\w.,€²%-]+(?: (?:EUR|€|m²))?) {re.escape(NOT_IN_
 
 
 def marked(text: str, *sources: str, path: str = "{}.md", task: str = "") -> list[str]:
-    passages = [Passage(f"E{n}", path.format("abc"[n - 1]), 1, f"{source}\n") for n, source in enumerate(sources, 1)]
+    passages = [Passage(f"E{n}", path.format("abcd"[n - 1]), 1, f"{source}\n") for n, source in enumerate(sources, 1)]
     return _MARKED.findall(Quotations(passages, [each.id for each in passages], task=task).check(text).text)
 
 
@@ -473,3 +473,32 @@ def test_a_plain_line_with_the_number_of_a_section_is_a_heading(text: str, wrong
 def test_the_numbers_of_a_header_stand_apart_in_their_cells(text: str, wrong: list[str]) -> None:
     tables = "Item,2025,2026,Note\nTuition fees,318400,322000,", "Month,12,24,36\nChairs,100,180,250"
     assert marked(text, *tables, path="{}.csv") == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("It runs five years, until 31 August 2031 [E1].", []),
+        ("It runs five years, until the end of August 2031 [E1].", []),
+        ("Es läuft fünf Jahre, bis zum 31.8.2031 [E1].", []),
+        ("It runs five years, until 1 September 2031 [E1].", []),
+        ("It runs five years, until 31 August 2032 [E1].", ["2032"]),
+        ("It runs five years, until 30 August 2031 [E1].", ["2031"]),
+        ("It runs five years, until the end of July 2031 [E1].", ["2031"]),
+        ("It runs until 31 August 2031 [E1].", ["2031"]),  # the sentence does not say how long
+        ("Notice is six months before 30 September 2026, by 31 March 2026 [E2].", []),
+        ("Notice is six months before, by 30 March 2026 [E2].", []),
+        ("Notice is six months before, by 29 March 2026 [E2].", ["2026"]),
+        ("Notice is three months before 31 December, by 30 September [E3].", []),
+        ("Notice is three months before 31 December, by 29 September [E3].", ["September"]),
+        ("It starts five years before 31 August 2031, on 1 September 2026 [E3].", []),
+        ("The ten years from March 2026 end in February 2036 [E4].", []),
+        ("The ten years from March 2026 end in January 2036 [E4].", ["2036"]),
+    ],
+)
+def test_a_term_ends_on_the_day_before_the_one_it_began_on(text: str, wrong: list[str]) -> None:
+    lease = "The lease begins on 1 September 2026 and runs for five years."
+    grant = "The grant ends on 30 September 2026. Notice is six months before."
+    others = "Notice is three months before 31 December. One of five years ends on 31 August 2031."
+    months = "Ten years begin in March 2026."
+    assert marked(text, lease, grant, others, months) == wrong

@@ -429,6 +429,28 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
                 "On Monday or 14 May",
             )
         ),
+        *(
+            (
+                source,
+                "by the end of March 2026; between January and March; on 31 March 2026; bis Ende März; in February",
+                "by the end of April 2026; between February and May; on 30 March 2026; in March 2027",
+            )
+            for source in (
+                "The first quarter of 2026",
+                "Im ersten Quartal 2026",
+                "Due in Q1 2026",
+                "2026-Q1",
+                "Im 1. Quartal 2026",
+                "Au premier trimestre 2026",
+                "En el primer trimestre de 2026",
+                "Nel primo trimestre del 2026",
+            )
+        ),
+        (
+            "Due in the third quarter",
+            "by the end of September; in July; on 30 September 2026",
+            "by the end of June; in October",
+        ),
         ("The share is 50 %.", "half of it; the share is half", "a third of it"),
         (
             "52 % of them",
