@@ -52,6 +52,9 @@ _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `bot
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
+_NAMED_NUMBER = re.compile(  # `Station Road 4`, where a document calls it so, is no 4
+    r"\b(?P<name>[^\W\d_a-zß-ÿ][a-zß-ÿ][\w'’-]* (?P<number>[0-9]{1,3}))(?![\w%]|[.,][0-9])(?:[\s*_-]*(?P<noun>[^\W\d_]{2,}))?"
+)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
@@ -252,11 +255,19 @@ class CitedFigures:
         sources = Sources(all_cited, averaged=averaged)
         held: dict[int, tuple[Figure, Support]] = {}
         tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
+        paths = {each.passage.path for _, places in owned for place in places for each in self._lines_of(place)}
+        names = {
+            (match["number"], (match["noun"] or "").casefold())
+            for match in _NAMED_NUMBER.finditer(sentence)
+            for passage in self._passages
+            if passage.path in paths and re.search(rf"\b{re.escape(match['name'])}(?![\w%]|[.,][0-9])", passage.text)
+        }
         left = [
             (figure, places)
             for figure, places in owned
             if places
             and here
+            and (figure.unit or (figure.text, figure.noun) not in names)
             and (figure.kind != "weekday" or any(each.weekdays for place in places for each in self._lines_of(place)))
         ]
         # `Both cost 5,000 EUR [E1:1] [E1:2]`: each of the two lines must say it.

@@ -143,6 +143,12 @@ _DIGITS = re.compile(
 SECTION = r"(?:§+|\bTOP\b|(?i:\b(?:art(?:\.|icle\b|ikel\b)|section\b)))\s*"
 _SECTION_BEFORE = re.compile(rf"{SECTION}\Z")
 _SECTION_CHARS = 12
+# Before the number of a line, a paragraph or an item of a source, and behind it: no operand either.
+_NUMBERS_LINE = re.compile(
+    r"(?:^|\n)[ \t>*_#-]*(?:(?:(?:§+ ?|Art(?:\.|ikel|icle) ?)[0-9]+[a-z]?,? ?)?(?P<opens>\()|(?P<bare>))\Z"
+    r"|\b(?i:pos\.|position|posten|n[ro]\.|n[°º]|item|abs\.|absatz|paragraph)\s?\Z"
+)
+_BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b")
 _GROUPED = {
     separator: re.compile(
@@ -368,6 +374,9 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         ordinal = _ORDINAL.match(text, end)
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
     is_part = spelled[0] == "0" and len(spelled) > 1 and spelled.isdigit()  # of the number of an account
+    numbers = None if said or figure.unit or len(spelled) > 3 else _NUMBERS_LINE.search(text, max(0, start - 24), start)
+    if numbers and (not numbers.lastgroup or _BEHIND_NUMBER[numbers.lastgroup].match(text, end)):
+        return replace(figure, kind="label")
     if not figure.unit and (is_part or _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start)):
         return replace(figure, kind="label")
     return figure

@@ -502,3 +502,38 @@ def test_a_term_ends_on_the_day_before_the_one_it_began_on(text: str, wrong: lis
     others = "Notice is three months before 31 December. One of five years ends on 31 August 2031."
     months = "Ten years begin in March 2026."
     assert marked(text, lease, grant, others, months) == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Station Road 41 would cost about 2,750 EUR [E1:4].", []),
+        ("The hall in Station Road 41 costs 2,750 EUR [E1:4].", []),
+        ("Section 14 asks for 2,750 EUR, as Version 16 does [E1:4].", []),
+        ("Station Road 43 would cost about 2,750 EUR [E1:4].", ["43"]),
+        ("Station Road would cost 41 EUR [E1:4].", ["41 EUR"]),
+        ("Station Road, 41 rooms, is 2,750 EUR [E1:4].", ["41"]),
+        ("The road 41 would cost about 2,750 EUR [E1:4].", ["41"]),
+        ("Version 17 asks for 2,750 EUR [E1:4].", ["17"]),
+    ],
+)
+def test_a_number_in_a_name_that_the_document_uses_is_no_figure(text: str, wrong: list[str]) -> None:
+    minutes = "The hall in Station Road 41 was viewed.\nSection 14 binds.\nVersion 16 holds.\nThe rent of the hall is 2,750 EUR."
+    assert marked(text, minutes) == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("Notice is 28 days [E1].", "(2) Notice must be given at least 14 days before."),
+        ("Notice is 28 days [E1].", "§ 7 (2) Notice must be given at least 14 days before."),
+        ("The chairs cost 750 EUR [E1].", "Pos. 3: Chairs 250 EUR"),
+        ("The chairs cost 750 EUR [E1].", "Nr. 3 Chairs 250 EUR"),
+        ("The chairs cost 750 EUR [E1].", "3: Chairs 250 EUR"),
+    ],
+)
+def test_a_number_that_only_numbers_a_line_is_no_operand(text: str, source: str) -> None:
+    assert len(marked(text, source)) == 1
+    assert marked(text, f"{source}, 3 of them, 2 times") == []
+    number = re.findall(r"[0-9]", source)[0]
+    assert marked(f"Line ({number}) says so [E1].", source) == []
