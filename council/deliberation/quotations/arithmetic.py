@@ -36,6 +36,7 @@ _ROUGHLY = Fraction(7, 100)  # `about`
 _FOLD = 0.05  # `tripled`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
+_OF_WORKDAY = {"workday": Fraction(7 * 1_440, 5), "minute": Fraction(5, 7 * 1_440)}  # five of them are a week
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
 
 
@@ -59,6 +60,9 @@ class Operands:
 def follows(said: Figure, given: Operands) -> bool:
     """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
     dates, and for the share that two figures beside it have in one another."""
+    worked = [each for each in (*given.sources, *given.beside) if {said.unit, each.unit} == {"minute", "workday"}]
+    if near(said, said.values, (value * _OF_WORKDAY[each.unit] for each in worked for value in each.values)):
+        return True
     if said.unit in _LENGTHS:
         times = [each for each in given.sources if each.kind == "time"][:_MAX_OPERANDS]
         apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)

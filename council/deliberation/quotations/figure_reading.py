@@ -215,6 +215,11 @@ _BEHIND = re.compile(
     r"|o meno|al massimo))\b",
     re.IGNORECASE,
 )
+_MORE_OR_LESS = re.compile(
+    r"\s(?:in (?:meno|più)|less|more|weniger|mehr|de (?:moins|plus)|menos|más|minder|meer)"
+    r"(?=\s(?:than|als|que|di|che|dan)\b|\s*(?:[.,;:)\[]|\Z))",
+    re.IGNORECASE,
+)
 _GERMAN_VERB = re.compile(r"(?:über|unter)(?:sch|st|tr)", re.IGNORECASE)
 _NOT_BEHIND = re.compile(r"[^,.:;!?\[\n]{0,60}?\b(?:nicht|nie)\b", re.IGNORECASE)
 _HEDGE_CHARS = 30
@@ -306,6 +311,11 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     if said:
         found = [hours.get(at, figure) for at, figure in enumerate(found)]
     for at, (figure, following) in enumerate(pairwise(found)):
+        # `40 euro, 35 in meno`: the difference is in euros, too.
+        if said and figure.unit in CURRENCIES and following.kind == "number" and not following.unit:
+            apart = text[figure.end : following.start]
+            if len(apart) <= _SIGN_CHARS and not _CLAUSE_END.search(apart) and _MORE_OR_LESS.match(text, following.end):
+                found[at + 1] = replace(following, unit=figure.unit)
         if JOINED.fullmatch(text[figure.end : following.start]):
             found[at] = _begun_range(figure, following)
     share_years(text, found)

@@ -537,3 +537,29 @@ def test_a_number_that_only_numbers_a_line_is_no_operand(text: str, source: str)
     assert marked(text, f"{source}, 3 of them, 2 times") == []
     number = re.findall(r"[0-9]", source)[0]
     assert marked(f"Line ({number}) says so [E1].", source) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Sono 40 euro, 35 in meno [E1].", []),
+        ("It is 40 EUR now, 35 less than before [E1].", []),
+        ("Es sind 40 EUR, 35 weniger als vorher [E1].", []),
+        ("Sono 40 euro, 30 in meno [E1].", ["30"]),
+        ("It is 40 EUR now, 45 less [E1].", ["45"]),
+        ("It takes 10 working days, about two weeks [E2].", []),
+        ("Es dauert 10 Werktage, also zwei Wochen [E2].", []),
+        ("It takes 14 days [E2].", []),
+        ("It takes 10 working days, about three weeks [E2].", ["weeks"]),
+        ("It takes 11 days [E2].", ["days"]),
+        ("Gut 318 m² sind es [E3].", []),
+        ("Es sind gut drei Viertel [E3].", []),
+        ("It costs just under 4,000 EUR [E3].", []),
+        ("Gut 330 m² sind es [E3].", ["m²"]),
+        ("Es sind gut vier Fünftel [E3].", ["Fünftel"]),
+        ("It costs just under 3,800 EUR [E3].", ["EUR"]),
+    ],
+)
+def test_a_difference_without_its_unit_a_week_of_working_days_and_a_little_more(text: str, wrong: list[str]) -> None:
+    sources = "Before 75 EUR, now 40 EUR.", "Delivery takes 10 working days.", "Hall: 318.6 m², 76 % used, 3,840 EUR."
+    assert [each.split()[-1] for each in marked(text, *sources)] == wrong
