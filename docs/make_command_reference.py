@@ -86,9 +86,10 @@ def reference() -> str:
     lines += [f"These keys belong to {runs}.", "", *_table(rows[key] for key in of_runs)]
     at_once = ", ".join(f"`{type_.name}`" for type_ in commands if type_.is_control)
     lines += [f"The daemon carries out {at_once} at once.", ""]
-    for name, model in models.items():
-        own = [row for key, row in keys[name].items() if key not in (*of_all, *of_runs)]
-        lines += [f"## `{name}`", "", _cell(definitions[model]["description"]), "", *_table(own)]
+    for type_ in commands:
+        shared = of_all if type_.is_control else [*of_all, *of_runs]
+        own = [row for key, row in keys[type_.name].items() if key not in shared]
+        lines += [f"## `{type_.name}`", "", _cell(definitions[models[type_.name]]["description"]), "", *_table(own)]
     return "\n".join([*lines, _TAIL])
 
 

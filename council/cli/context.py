@@ -29,7 +29,7 @@ Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seco
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, the path of its page, or `last`.")]
 USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start
-_MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 80, 110, 160
+_MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 40, 110, 160
 _MAX_WIDTH = 64  # of a column of a list, in characters
 
 
@@ -87,7 +87,7 @@ def state(ctx: typer.Context) -> CliState:
 
 
 def columns() -> int:
-    """The width of tables: COLUMNS, else the terminal's, else 110; never less than 80."""
+    """The width of tables: COLUMNS, else the terminal's, else 110; never less than 40."""
     return min(_MAX_COLUMNS, max(_MIN_COLUMNS, shutil.get_terminal_size((_USUAL_COLUMNS, 40)).columns))
 
 

@@ -136,7 +136,7 @@ def _warnings(
                     begin = found.last_line + (unit == "line")  # a page may be cut in its middle
                     rest = spelled(path, begin, end)
                     fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
-                    cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
+                    cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; the rest, up to {end}, is cut off"
                     yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)
             except PathRefused as error:
                 missing.append(wanted)

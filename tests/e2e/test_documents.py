@@ -106,9 +106,9 @@ def test_validate_says_what_is_cut_off_and_what_cannot_be_read(home: Path, docs:
     inputs = ["docs/long.pdf", "docs/scan.pdf", "docs/letter.rtf", "docs/long.md", "docs/offer.pdf"]
     (home / "c.json").write_text(json.dumps(command(input_artifacts=inputs)))
     said = " ".join(run_cli("validate", "c.json", cwd=home).stdout.split())
-    assert re.search(r"pages 1 to 1\d of `docs/long.pdf` fit; what follows up to 60 is cut off", said)
+    assert re.search(r"pages 1 to 1\d of `docs/long.pdf` fit; the rest, up to 60, is cut off", said)
     assert re.search(r"name a part of it, such as `docs/long.pdf:p1\d-60`, as one more input", said)
-    assert re.search(r"lines 1 to 4369 of `docs/long.md` fit; what follows up to 10000 is cut off", said)
+    assert re.search(r"lines 1 to 4369 of `docs/long.md` fit; the rest, up to 10000, is cut off", said)
     assert "such as `docs/long.md:4370-10000`" in said
     assert "`docs/scan.pdf` contains no text; it may be a scan" in said
     assert "run text recognition (OCR) over it first" in said
