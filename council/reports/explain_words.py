@@ -6,6 +6,7 @@ Texts of agents, files and providers come out as one plain line each, cut to a l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -172,7 +173,7 @@ def delays(explanation: Explanation) -> list[Moment]:
         moments.append(Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error)))
     moments = _in_order(moments)
     for at, moment in enumerate(moments):
-        if moment.detail and moment.detail in above:
+        if moment.detail and _is_told(moment.detail, above):
             moments[at] = replace(moment, detail="as above")
         above = f"{above}\n{moment.detail}"
     return moments
@@ -181,6 +182,11 @@ def delays(explanation: Explanation) -> list[Moment]:
 def _above(explanation: Explanation) -> str:
     """The reasons that stand above the timeline: nothing below repeats them."""
     return "\n".join((explanation.why.sentence, *explanation.notes))
+
+
+def _is_told(reason: str, above: str) -> bool:
+    """True where a line above is this reason, or gives it whole: `timeout` is not told by `timeout after 5 s`."""
+    return re.search(rf"(?:^|: ){re.escape(reason.rstrip('.'))}(?=[.;]|$)", above, re.MULTILINE) is not None
 
 
 def _in_order(moments: list[Moment]) -> list[Moment]:
@@ -238,9 +244,8 @@ def asked_for(read: RequestEntry) -> str:
 
 def call_words(call: CallEntry, above: str) -> str:
     if call.failure:
-        return (
-            f"failed ({call.failure})" if call.message in above else f"failed ({call.failure}): {plain(call.message)}"
-        )
+        is_told = not call.message or _is_told(call.message, above)
+        return f"failed ({call.failure})" if is_told else f"failed ({call.failure}): {plain(call.message)}"
     if call.tokens is None:
         return "answered; the provider counted no tokens"
     cut = ", cut off at its token limit" if call.finish == "length" else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from council.engine.journal import FINISH, record_of, row_of
 from council.engine.journal_rewriting import changed_records
@@ -18,7 +19,8 @@ from council.engine.records import (
     StepStart,
     Waiting,
 )
-from council.reports.explain_words import step_words
+from council.reports.explain import CallEntry
+from council.reports.explain_words import call_words, step_words
 from council.reports.timeline import chronicle_of
 
 HEADER = RunHeader(
@@ -109,3 +111,33 @@ def test_forgetting_a_text_takes_it_out_of_a_try_too() -> None:
     [_, after] = changed_records([HEADER, retried], frozenset(), lambda text: text.replace("555-0172", "[forgotten]"))
     assert isinstance(after, Retry)
     assert after.error == "it said [forgotten] back"
+
+
+@pytest.mark.parametrize(
+    ("above", "words"),
+    [
+        ("It failed: timeout after 5 s.", "failed (timeout): timeout"),
+        ("The last: no timeout.", "failed (timeout): timeout"),
+        ("It failed: timeout.", "failed (timeout)"),
+        ("One note.\ntimeout\nAnother: timeout; try again.", "failed (timeout)"),
+    ],
+)
+def test_a_reason_is_left_out_only_where_it_stands_whole_above(above: str, words: str) -> None:
+    call = CallEntry(
+        step="round/1/AUDITOR",
+        role="AUDITOR",
+        purpose="turn",
+        round=1,
+        model="m",
+        finish="",
+        failure="timeout",
+        message="timeout",
+        tokens=None,
+        cost_usd=None,
+        began=None,
+        began_ms=None,
+        seconds=None,
+        retries=0,
+        retries_s=0.0,
+    )
+    assert call_words(call, above) == words
