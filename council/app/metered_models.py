@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Spending:
-    """The `Models` of a council, with one calibration and one day for all of them. With a `cassette`, that speaks for all: who
-    starts a daemon with one wants no other model asked. Runs are told by their secrets. `asks` is asked whatever the chain."""
+    """The `Models` of a council, with one calibration and one day for all of them. A `cassette`
+    answers in place of every model, and knows a run by its secret. `only_model` answers whatever the chain is."""
 
     home: Home
     store: Store
@@ -41,7 +41,7 @@ class Spending:
     clock: Clock
     tracing: Tracing | None
     cassette: ReplayModel | None = None
-    asks: Model | None = None
+    only_model: Model | None = None
 
     def __post_init__(self) -> None:
         if self.cassette is not None:  # a call that failed after its retries fails at once
@@ -54,7 +54,7 @@ class Spending:
         self._price = cache(partial(model_price, settings))  # the bundled table is large
 
     def of_council(self, model: str) -> Models:
-        if model in ("", self.settings.model) or self.cassette is not None or self.asks is not None:
+        if model in ("", self.settings.model) or self.cassette is not None or self.only_model is not None:
             return self
         other = copy(self)
         other.settings = self.settings.model_copy(update={"model": model})
@@ -62,7 +62,7 @@ class Spending:
 
     def asking(self, model: Model) -> Models:
         other = copy(self)
-        other.asks = model
+        other.only_model = model
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
@@ -101,8 +101,8 @@ class Spending:
         return embedding_name(self.settings) if self.cassette is None else self.cassette.header.meanings
 
     def run_secret(self, task: str) -> bytes | None:
-        """The secret that a run of this task must have, for a cassette was asked in the words of the run that it was recorded
-        from. None: it draws its own."""
+        """The secret of the recorded run of this task: a run with another one asks in other words, which the cassette does
+        not know. None: the run draws its own."""
         return self.cassette.run_secret_for(task) if self.cassette is not None and task else None
 
     def day(self, run_secret: str) -> str | None:
@@ -140,8 +140,8 @@ class Spending:
 
         @cache  # agents of one chain learn from one another which model cannot be reached
         def models(chain: tuple[str, ...]) -> Model:
-            if self.asks is not None:
-                return self.asks
+            if self.only_model is not None:
+                return self.only_model
             inner = with_fallbacks([one(spelling) for spelling in chain], self.clock.monotonic_s, retries)
             model = TimedModel(inner, budget)
             return model if tracing is None else tracing.model(run.id, model)

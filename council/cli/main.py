@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
-from typer import completion as typers
+from typer import completion as typer_completion
 from typer.main import get_command
 
 from council import __version__
@@ -179,7 +179,7 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
     """Runs the command line of a council of these systems; a CouncilError becomes one message on stderr and its exit code."""
     gc.set_threshold(_OBJECTS_WHILE_LOADING)
     if _COMPLETES in os.environ:
-        vars(typers)["completion_init"]()  # with `add_completion=False` it does not know the shells by itself
+        vars(typer_completion)["completion_init"]()  # with `add_completion=False` it does not know the shells by itself
     cli = CliState(systems=systems)
     try:
         program()(obj=cli)

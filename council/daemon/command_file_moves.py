@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _MAX_NAMESAKES = 10_000
 _MAX_NAME_BYTES = 255
 _ROOM_FOR_NUMBER = 8
-_NOT_KEPT = "The file was not kept, because nobody should find what it says. Drop a correct command. Nothing was run."
+_NOT_KEPT = "The file was not kept, because its text is not kept. Drop a correct command. Nothing was run."
 
 
 def printable(text: str) -> str:

@@ -19,7 +19,7 @@ class Figure:
     are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
     `per`: the months that an amount is for, 0 where they are open. `sign`: empty where the text leaves it open.
-    `weekday`: the one before a date, 0 for a Monday; or that one itself."""
+    `weekday`: 0 for a Monday; that of the words before a date, or of a figure that is a weekday."""
 
     start: int
     end: int
