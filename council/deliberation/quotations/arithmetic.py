@@ -28,6 +28,7 @@ _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in 
 _MAX_COMPARED = 9
 _MAX_TRIPLES = 16  # figures of which three are added
 _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
+_STEM = 4  # letters of a noun, of one thing and of many
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
 OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
@@ -89,6 +90,13 @@ def follows(said: Figure, given: Operands) -> bool:
             )  # a cell leaves its unit to the header
             and not _YEARS & {one.text, other.text}
         )
+    if said.each and not said.unit:  # so many pupils, shared out among so many teachers
+        things = [each for each in (*beside, *sources) if each.noun and not each.unit and each.value]
+        parts = [each.value for each in things if each.noun[:_STEM] == said.each[:_STEM]]
+        wholes = (each.value for each in things if each.noun[:_STEM] == said.noun[:_STEM])
+        room = 0.5 * 0.1 ** _decimals(said.text)
+        if any(abs(whole / part - said.value) <= room for whole, part in product(wholes, parts[:_MAX_OPERANDS])):
+            return True
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
     ranked = sorted(sources, key=lambda each: not each.values & names)

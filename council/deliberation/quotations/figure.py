@@ -18,8 +18,8 @@ class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
     are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the months that an amount is for, 0 where they are open. `sign`: empty where the text leaves it open.
-    `weekday`: 0 for a Monday; that of the words before a date, or of a figure that is a weekday."""
+    `per`: the months that an amount is for, 0 where they are open. `each`: the noun of what it is for. `sign`: empty where
+    the text leaves it open. `weekday`: 0 for a Monday; that of the words before a date, or of a figure that is a weekday."""
 
     start: int
     end: int
@@ -32,6 +32,7 @@ class Figure:
     rough: Hedge = ""
     worded: bool = False
     per: Fraction = Fraction(0)
+    each: str = ""
     sign: Literal["", "+", "-"] = ""
     weekday: int | None = None
     kind: Kind = "number"

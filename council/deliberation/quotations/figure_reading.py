@@ -263,6 +263,9 @@ _PER = re.compile(
     ),
     re.IGNORECASE,
 )
+_EACH = re.compile(
+    r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE
+)  # `17 pupils per teacher`
 _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
 
 
@@ -431,7 +434,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         values, end = frozenset(value * Fraction(each) for value in values), measured.end()
     elif unit and (again := _CODE.match(text, end)):
         end = again.end()
-    noun, per = _NOUN.match(text, end), _PER.match(text, end)
+    noun, per, each_of = _NOUN.match(text, end), _PER.match(text, end), _EACH.match(text, end) if said else None
     name = noun[1].casefold() if noun else ""
     sign: Literal["", "+", "-"] = ""
     if signed := _SIGN.search(text, max(0, start - 8), start):
@@ -444,5 +447,6 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     rough = _hedge(text, start, end) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=name, per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
+        noun=name, each=each_of[1].casefold() if each_of else "",
+        per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
     )  # fmt: skip

@@ -563,3 +563,23 @@ def test_a_number_that_only_numbers_a_line_is_no_operand(text: str, source: str)
 def test_a_difference_without_its_unit_a_week_of_working_days_and_a_little_more(text: str, wrong: list[str]) -> None:
     sources = "Before 75 EUR, now 40 EUR.", "Delivery takes 10 working days.", "Hall: 318.6 m², 76 % used, 3,840 EUR."
     assert [each.split()[-1] for each in marked(text, *sources)] == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("412 pupils and 24 teachers make about 17 pupils per teacher [E1].", []),
+        ("That is 17.2 pupils per teacher [E1].", []),
+        ("412 Schüler und 24 Lehrer sind etwa 17 Schüler je Lehrer [E1].", []),
+        ("412 Schüler und 24 Lehrer sind rund 17 Schüler pro Lehrer [E1].", []),
+        ("412 élèves et 24 enseignants font 17 élèves par enseignant [E1].", []),
+        ("412 alumnos y 24 profesores son 17 alumnos por profesor [E1].", []),
+        ("412 pupils and 24 teachers make about 18 pupils per teacher [E1].", ["18"]),
+        ("That is 17.3 pupils per teacher [E1].", ["17.3"]),
+        ("That is 17 pupils per room [E1].", ["17"]),
+        ("That is 17 rooms per teacher [E1].", ["17"]),
+        ("There are 17 pupils in a class [E1].", ["17"]),
+    ],
+)
+def test_a_quotient_that_the_sentence_names_follows_from_both_numbers(text: str, wrong: list[str]) -> None:
+    assert marked(text, "There are 412 pupils and 24 teachers.") == wrong
