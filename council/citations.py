@@ -49,7 +49,7 @@ _CITATION = re.compile(
     r"(?![^\W_]|_\w|[/#-]|[:.]\w)"
 )
 _LINK = re.compile(
-    rf"(?<!!)\[(?!\^?{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
+    rf"(?<![!\\])\[(?!\^|{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
 )
 _NOTE = re.compile(r"(?m)^ {0,3}\[\^(?P<name>[^\[\]\s]{1,60})\]:(?P<words>.*)")
 _REFERENCE = re.compile(rf"\[\^(?P<name>(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}})\](?!:)")
@@ -188,17 +188,21 @@ def linked_as_cited(text: str, paths: KnownPaths, is_code: Callable[[int], bool]
     """The text with `the budget [docs/budget.csv:3]` for a link from these words to that line, if it is of a path. Words
     that only name the place themselves are left out."""
 
-    def cited(link: re.Match[str]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for link in _LINK.finditer(paths.hidden(text)):
         places = list(_places("", _linked(unquote(link["target"]))))
         if len(places) != 1 or is_code(link.start()) or not paths.is_named_by(paths.shown(places[0].path)):
-            return link[0]
+            continue
         [place] = places
         named = list(_places("", link["label"].strip("`*_ ")))
         if len(named) != 1 or not f"/{place.path}".endswith(f"/{named[0].path}"):
-            return f"{link['label']} {place}"
-        return str(replace(named[0], path=place.path) if place.first is None else place)
-
-    return paths.shown(_LINK.sub(cited, paths.hidden(text)))
+            cited = f"{text[slice(*link.span('label'))]} {paths.shown(str(place))}"
+        else:
+            cited = paths.shown(str(replace(named[0], path=place.path) if place.first is None else place))
+        pieces += (text[at : link.start()], cited)
+        at = link.end()
+    return "".join([*pieces, text[at:]])
 
 
 def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths) -> str:

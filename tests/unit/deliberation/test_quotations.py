@@ -524,3 +524,11 @@ def test_passages_of_a_cortex_answer_keep_their_own_places() -> None:
     assert (second.path, second.first_line, second.own) == ("artifacts/old.md", 7, True)
     checked = Quotations([first, second], ["E5"]).check('"by 40 GB" [E5: docs/needs.md:9] "grows by 99 GB" [E5]')
     assert checked.text == '"by 40 GB" [E5: docs/needs.md:3] "grows by 99 GB" [unverified] [E5]'
+
+
+@pytest.mark.parametrize("words", ["Press \uf8ff K", "\\[the plan](docs/plan.md)", "[^1](docs/plan.md)"])
+def test_what_is_no_link_to_a_document_stays_as_it_was_written(words: str) -> None:
+    """Also letters without a meaning, while a document's name has a blank in it."""
+    look = Quotations((*PASSAGES, Passage("E5", "docs/the plan.md", 1, PLAN)), ("E1", "E2", "E3", "E4", "E5"), SAID)
+    text = f"{words}, as [old plans](docs/plan.md) say."
+    assert look.check(text).text == f"{words}, as old plans [E2: docs/plan.md] say."
