@@ -289,6 +289,16 @@ async def test_a_log_that_was_moved_into_the_file_is_filled_anew_before_it_is_mo
         assert driver.count(CHECKPOINT) == 1
 
 
+def test_the_log_stays_while_another_process_has_the_lock(store: Store, tmp_path: Path) -> None:
+    set_mark(store, "a", "1")
+    with watched(store) as driver:
+        with locked_by_another_process(tmp_path, fcntl.LOCK_EX), pytest.raises(StorageFailed):
+            store.sweep()
+        assert driver.count(CHECKPOINT) == 0
+        store.sweep()
+        assert driver.count(CHECKPOINT) == 1
+
+
 def test_a_closed_store_leaves_one_file_that_says_everything(tmp_path: Path) -> None:
     with closing(Store.open(tmp_path)) as store:
         set_mark(store, "a", "1")
