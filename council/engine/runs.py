@@ -231,7 +231,8 @@ class Runs:
         try:
             return handler(run)
         except ValidationError as error:
-            told = f"the command of run {run.id} does not hold what it should ({error.error_count()} faults)."
+            faults = "1 fault" if error.error_count() == 1 else f"{error.error_count()} faults"
+            told = f"the command of run {run.id} does not hold what it should ({faults})."
             raise JournalDamaged(told, fix="drop the command again") from error
 
     @contextlib.asynccontextmanager

@@ -244,4 +244,4 @@ def test_a_command_that_cannot_be_read_without_its_secret_fails_and_frees_its_la
     ended = {receipt["type"]: (receipt["run_id"], receipt["status"]) for receipt in receipts(home)}
     assert {type_: status for type_, (_, status) in ended.items()} == {"memory": "failed", "deliberate": "succeeded"}
     explained = run_cli("explain", ended["memory"][0], cwd=home, env=env)
-    assert (explained.returncode, "does not hold what it should" in explained.stdout) == (0, True)
+    assert (explained.returncode, "does not hold what it should (1 fault)." in explained.stdout) == (0, True)
