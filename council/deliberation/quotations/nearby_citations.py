@@ -24,7 +24,7 @@ _MAX_LEAD_CHARS = 80
 _LEAD = re.compile(rf"\s*+(?P<item>[-+*•]\s++)?(?:[\s*_(→—–]|{_TAG})*+{CUE}(?:[\s*_(:]|{_TAG})*+")
 _TRAIL = re.compile(
     rf"(?:[)\]*_.]|{_TAG}){{0,12}}"
-    r"(?:[ \t]{0,40}(?P<line_end>\n|\Z)\s{0,40}+(?![a-z])|\s{1,40}(?=[^\W_a-z]|[*_\"“„«]))"
+    r"(?:[ \t]{0,40}(?:\n|\Z)(?P<margin>\s{0,40}+)(?![a-z])|\s{1,40}(?=[^\W_a-z]|[*_\"“„«]))"
 )
 _SAYS = re.compile(r"\s{1,40}[a-z]")  # `[E1:8] gives 5 EUR`: the citation begins a sentence
 _ALSO = re.compile(r"[\s,;]{0,40}(?:and\s{1,40}|und\s{1,40}|et\s{1,40})?")
@@ -156,19 +156,27 @@ def _ends(text: str, masked: Sequence[tuple[int, int]], citations: Sequence[Cita
         if end <= done:
             continue
         done = end
-        number = bisect_left(starts, end)
-        start = starts[number] if number < len(starts) else len(text)
-        lead = _LEAD.fullmatch(text, end, start) if number < len(starts) and start - end <= _MAX_LEAD_CHARS else None
-        words = lead[0].strip() if lead else ""
-        # Source words behind an empty line may begin the list of all sources.
-        if lead and not (words and text[end - 2 : start].count("\n") > 1):
+        goes_on = False
+        while (number := bisect_left(starts, done)) < len(starts) and starts[number] - done <= _MAX_LEAD_CHARS:
+            start = starts[number]
+            lead = _LEAD.fullmatch(text, done, start)
+            words = lead[0].strip() if lead else ""
+            # Source words behind an empty line may begin the list of all sources.
+            if lead is None or (words and text[done - 2 : start].count("\n") > 1):
+                break
             at = start
             while number < len(starts) and _ALSO.fullmatch(text, at, starts[number]):
                 at = citations[number].end
                 number += 1
             trail = _TRAIL.match(text, at)
-            if trail and (not lead["item"] or trail["line_end"] is not None):
-                done = trail.end()
-            elif not words and not _SAYS.match(text, at):
-                continue
-        yield done
+            if trail is None:
+                goes_on = not words and _SAYS.match(text, at) is None
+                break
+            if lead["item"]:  # a citation may also head what is below it, or stand in a list of all sources
+                margin = lead.start("item") - 1 - text.rfind("\n", max(0, done - _MAX_LEAD_CHARS), lead.start("item"))
+                alone = trail["margin"] is not None and len(trail["margin"].rpartition("\n")[2]) <= margin
+                if not alone or (margin < 2 and not any(map(str.isalpha, words))):
+                    break
+            done = trail.end()
+        if not goes_on:
+            yield done
