@@ -10,7 +10,8 @@ import socketserver
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -21,6 +22,17 @@ IDLE_TIMEOUT_S = 30.0
 
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
+
+
+@contextmanager
+def no_way_in() -> Iterator[str]:
+    """The address of a host that is not loopback by name, whose queue is full: a connection to it is never made."""
+    with socket.create_server(("0.0.0.0", 0), backlog=0) as server, ExitStack() as waiting:
+        for _ in range(3):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield f"http://0.0.0.0:{server.getsockname()[1]}"
 
 
 class Told(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import httpx2
 
-from council.llm.http_failures import CONNECT_TIMEOUT_S, AnswerTooLarge, ProxyUnusable, proxy_before
+from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, connect_timeout_s, proxy_before
 
 if TYPE_CHECKING:
     import ssl
@@ -33,8 +33,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["Accept-Encoding"] = "identity"
-        timeouts = request.extensions.get("timeout", {})  # the SDK gives one for all operations
-        request.extensions["timeout"] = {**timeouts, "connect": CONNECT_TIMEOUT_S}
+        timeouts = request.extensions["timeout"]  # the SDK gives one for all operations
+        request.extensions["timeout"] = {**timeouts, "connect": connect_timeout_s(timeouts["connect"])}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             await response.aclose()

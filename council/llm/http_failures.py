@@ -93,6 +93,11 @@ class Refusal:
     about_context: bool = False
 
 
+def connect_timeout_s(request_timeout_s: float) -> float:
+    """Half of the request's time at most: when both run out at once, no way there would pass for a slow model."""
+    return min(CONNECT_TIMEOUT_S, request_timeout_s / 2)
+
+
 def kind_of_words(rules: Iterable[Rule], status: int, words: str) -> ModelErrorKind | None:
     """The kind of the first rule that fits; words decide where one status means several things."""
     return next((kind for statuses, said, kind in rules if status in statuses and said.search(words)), None)

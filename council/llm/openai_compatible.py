@@ -22,12 +22,12 @@ from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, RequestOptions, Usage, tell
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.llm.http_failures import (
-    CONNECT_TIMEOUT_S,
     AnswerTooLarge,
     Failures,
     ProxyUnusable,
     Refusal,
     brief,
+    connect_timeout_s,
     is_loopback,
     tls_context,
 )
@@ -333,7 +333,7 @@ class OpenAICompatibleModel:
         try:
             # A redirect would carry the key and the documents to another host. A proxy cannot reach this machine's own servers.
             self._client = httpx2.AsyncClient(
-                timeout=httpx2.Timeout(self._timeout_s, connect=CONNECT_TIMEOUT_S),
+                timeout=httpx2.Timeout(self._timeout_s, connect=connect_timeout_s(self._timeout_s)),
                 follow_redirects=False,
                 trust_env=not is_loopback(host),
                 verify=tls,

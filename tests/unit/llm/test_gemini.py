@@ -20,6 +20,7 @@ from council.llm.gemini import GeminiModel
 from council.redaction import Secret
 from tests import fake_gemini
 from tests.fake_gemini import FakeGemini, FakeReply
+from tests.fake_server import no_way_in
 
 KEY = "test-key-0123456789abcdef"
 ASK = [Message("user", "What now?")]
@@ -338,6 +339,13 @@ async def test_a_host_without_an_address_is_unreachable() -> None:
     model = GeminiModel(api_key=Secret(KEY), base_url="http://gemini.invalid")
     assert (await failure_of(model)).kind == "unreachable"
     await model.aclose()
+
+
+async def test_a_connection_that_is_not_made_is_unreachable_within_a_short_limit() -> None:
+    with no_way_in() as url:
+        model = GeminiModel(api_key=Secret(KEY), base_url=url, request_timeout_s=1)
+        assert (await failure_of(model)).kind == "unreachable"
+        await model.aclose()
 
 
 async def test_a_base_url_that_is_none_is_a_request_error() -> None:

@@ -23,6 +23,7 @@ from council.llm.providers import ListedModel
 from council.redaction import Secret
 from tests import fake_openai
 from tests.fake_openai import FakeOpenAI, FakeReply, Manners, RecordedRequest
+from tests.fake_server import no_way_in
 
 KEY = "sk-test-0123456789abcdef"
 ASK = [Message("user", "What now?")]
@@ -674,6 +675,13 @@ async def test_a_host_without_an_address_is_unreachable(fake: FakeOpenAI) -> Non
     model = at(fake, base_url="http://models.invalid/v1")
     assert (await failure_of(model)).kind == "unreachable"
     await model.aclose()
+
+
+async def test_a_connection_that_is_not_made_is_unreachable_within_a_short_limit(fake: FakeOpenAI) -> None:
+    with no_way_in() as url:
+        model = at(fake, base_url=f"{url}/v1", request_timeout_s=1)
+        assert (await failure_of(model)).kind == "unreachable"
+        await model.aclose()
 
 
 @pytest.mark.parametrize(
