@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from textwrap import indent
 
 import msgspec
@@ -11,12 +12,13 @@ from pydantic import Field, JsonValue
 
 from council.deadline import in_a_spare_thread
 from council.errors import PathRefused, StorageFailed
+from council.knowledge.cortex.chunks import is_rehearsed_artifact
 from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
 from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.library import Library, LibraryDocument, better_fix
-from council.lines_and_pages import in_words, spelled, split_range, unit_of
+from council.lines_and_pages import in_words, is_paged, spelled, split_range, unit_of
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall
 from council.tools.tokens import MAX_ARGUMENT_CHARS
@@ -50,19 +52,30 @@ class CortexQuestion(Arguments):
 
 
 def read_file(library: Library) -> Tool:
-    """`READ_FILE(path)`, `READ_FILE(path:10-40)`, `READ_FILE(path.pdf:p3-5)`."""
+    """`READ_FILE(path)`, `READ_FILE(path:10-40)`, `READ_FILE(path.pdf:p3-5)`. A language model gets the page of a rehearsal
+    only as an input, and its title says so."""
+
+    def read(path: str, first: int, last: int | None) -> tuple[LibraryDocument, bool]:
+        document = library.read(path, first_line=first, last_line=last)
+        top = document if first == 1 or is_paged(path) else library.read(path)
+        return document, is_rehearsed_artifact(top.text)
 
     async def run(arguments: FilePath, /, *, context: ToolContext) -> ToolResult:
         if not context.documents:
             return _no_documents()
         path, first, last = split_range(arguments.path)
         try:
-            document = await in_a_spare_thread(library.read, path, first_line=first, last_line=last)
+            document, rehearsed = await in_a_spare_thread(read, path, first, last)
         except PathRefused as error:
             if not context.is_input:
                 return refused(error)
             fix = await in_a_spare_thread(better_fix, library, path, error)
             return refused(PathRefused(error.message, reason=error.reason, fix=fix))
+        if rehearsed and not context.rehearses:
+            if not context.is_input:
+                reason = f"a rehearsal wrote `{document.path}`; a language model is not given it"
+                return ToolResult.refused("rehearsed", reason)
+            document = replace(document, note="a rehearsal wrote this page")
         return provided(document)
 
     return Tool(

@@ -167,3 +167,36 @@ def test_the_page_of_a_rehearsal_is_no_passage_for_a_language_model(
     fake.reply = asking("Let me see.", ASK.replace(", scope=memory", ""))
     found = steps(home, run_task(home, env, "What is written?"))["round/1/COORDINATOR/request/1"]
     assert ["12 EUR" in found["text"], "99 EUR" in found["text"]] == [True, False]
+
+
+@pytest.mark.parametrize("lines", ["", ":8-60"])
+def test_a_language_model_cannot_read_the_page_of_a_rehearsal_and_a_rehearsal_can(
+    home: Path, fake: FakeGemini, env: dict[str, str], lines: str
+) -> None:
+    rehearse(home, "A rehearsal.", REHEARSED)
+    asks = f"[ORCHESTRATOR_REQUEST: READ_FILE(artifacts/a-rehearsal.md{lines})]"
+    fake.reply = asking("Let me see.", asks)
+    refused = steps(home, run_task(home, env, "What is written?"))["round/1/COORDINATOR/request/1"]
+    assert refused["error_code"] == "rehearsed"
+    assert refused["error"] == "a rehearsal wrote `artifacts/a-rehearsal.md`; a language model is not given it"
+    assert "99 EUR" not in "".join(message for request in fake.requests for message in request.all_texts)
+    read = steps(home, rehearse(home, "What did we say?", asks, closing="So be it."))["round/1/COORDINATOR/request/1"]
+    assert "99 EUR" in read["text"]
+
+
+def test_a_language_model_reads_the_page_of_a_language_model(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: text(SAID)
+    run_task(home, env, "How is the fund?")
+    fake.reply = asking("Let me see.", "[ORCHESTRATOR_REQUEST: READ_FILE(artifacts/how-is-the-fund.md)]")
+    read = steps(home, run_task(home, env, "What is written?"))["round/1/COORDINATOR/request/1"]
+    assert "4,711 EUR" in read["text"]
+
+
+def test_an_input_that_a_rehearsal_wrote_is_given_and_the_page_says_so(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    rehearse(home, "A rehearsal.", REHEARSED)
+    fake.reply = lambda request: text("Noted.")
+    run_task(home, env, "Sum it up.", input_artifacts=["artifacts/a-rehearsal.md"])
+    assert "99 EUR" in "".join(fake.requests[0].all_texts)
+    assert "(a rehearsal wrote this page)" in (home / "artifacts" / "sum-it-up.md").read_text()

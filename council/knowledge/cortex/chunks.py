@@ -17,6 +17,7 @@ from council.knowledge.cortex.catalog import Entry
 from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import split_lines
 from council.lines_and_pages import document_kind, is_paged, marked_page
+from council.llm.base import is_rehearsal
 from council.markup import fences, front_matter, sentence_ends
 from council.safety.untrusted import plain_line
 
@@ -100,6 +101,11 @@ def front_matter_value(text: str, key: str) -> str:
 def is_artifact(text: str) -> bool:
     """Tells whether a Markdown text is a decision page of a council, wherever it lies."""
     return any(line.startswith(_ARTIFACT_MARKS) for line in front_matter_lines(text))
+
+
+def is_rehearsed_artifact(text: str) -> bool:
+    """Tells whether it is a decision page whose run asked no language model."""
+    return is_artifact(text) and is_rehearsal(front_matter_value(text, "model").strip("\"'"))
 
 
 def is_unfinished_artifact(text: str) -> bool:

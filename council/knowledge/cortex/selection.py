@@ -16,9 +16,8 @@ from typing import Protocol
 
 from council.errors import PathRefused
 from council.knowledge.cortex.catalog import Stamp
-from council.knowledge.cortex.chunks import front_matter_value, is_artifact
+from council.knowledge.cortex.chunks import front_matter_value, is_rehearsed_artifact
 from council.knowledge.library import is_closed, is_denied
-from council.llm.base import is_rehearsal
 from council.storage.globs import Letters, Token, Wild
 from council.storage.paths import UPLOADS_FOLDER, ConfinedRoot, PathRules
 
@@ -112,8 +111,7 @@ class HomeFiles:
         return self._installed().get(path) == sha256
 
     def groups(self, path: str, text: str) -> tuple[str, ...]:
-        rehearsed = is_artifact(text) and is_rehearsal(front_matter_value(text, "model").strip("\"'"))
-        return () if rehearsed else (of_language_models(),)
+        return () if is_rehearsed_artifact(text) else (of_language_models(),)
 
 
 class ArchivedMemory:
