@@ -154,4 +154,4 @@ class Spending:
         return RunModels(models, embedder if tracing is None else tracing.embedder(run.id, embedder))
 
     def close(self) -> None:
-        self._calibration.save()
+        self._calibration.save(self.store)

@@ -17,6 +17,7 @@ from council.errors import ModelError, StorageFailed
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
 from council.storage.marks import mark, set_mark
+from council.storage.reader import Looking
 from council.storage.store import Store
 from council.typed_json import decode_json
 
@@ -154,9 +155,8 @@ _MARGIN = 1.15  # estimates are a little high: a reservation that is too small w
 class Calibration:
     """Characters per token, per model, learnt from what providers count, and remembered."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Looking) -> None:
         """Raises StorageFailed."""
-        self._store = store
         learnt = decode_json(mark(store, _MARK) or "{}", dict[str, float])
         self._chars_per_token = {model: _plausible(value) for model, value in learnt.items()}
 
@@ -178,10 +178,10 @@ class Calibration:
         value = measured if known is None else known + _CALIBRATION_WEIGHT * (measured - known)
         self._chars_per_token[model] = _plausible(value)
 
-    def save(self) -> None:
+    def save(self, store: Store) -> None:
         """A failure is only logged: the next start estimates on the safe side again."""
         try:
-            set_mark(self._store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
+            set_mark(store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
         except StorageFailed as error:
             log.warning("token counts could not be saved: %s", error)
 

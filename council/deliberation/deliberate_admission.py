@@ -46,14 +46,21 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
 
 
 def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
-    """Raises PersonaError or MissingContextError for a persona with which the run would fail, ConfigError for a model, and as
-    `admit_deliberation`. The home's own model is not asked for: without it no daemon starts, and another may be named then."""
+    """Raises ConfigError for a model, and as `models_to_ask`. The home's own model is not asked for: without it no daemon
+    starts, and another may be named then."""
+    for spelling in models_to_ask(command, premises):
+        if spelling != premises.settings.model:
+            premises.require_model(spelling)
+
+
+def models_to_ask(command: DeliberateCommand, premises: Premises) -> tuple[str, ...]:
+    """The models that may be asked, by spelling. Raises PersonaError or MissingContextError for a persona with which the run
+    would fail, and as `admit_deliberation`."""
     whole, settings = with_defaults(command, premises), premises.settings
     members = members_of(whole, premises.home.personas, seeds_folder(premises.home, settings))
     require_context(whole, members)
     chains = [settings.chain(member.role, member.model, whole.config.model) for member in members]
-    for spelling in dict.fromkeys(name for chain in chains for name in chain if name != settings.model):
-        premises.require_model(spelling)
+    return tuple(dict.fromkeys(name for chain in chains for name in chain))
 
 
 def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:

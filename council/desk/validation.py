@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from council.app.knowledge_tools import build_library, build_texts
+from council.app.model_building import build_model
+from council.budgets.metering import Calibration
 from council.commands.file_formats import Document, NotACommand, Problem, problems_of, read_document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandType, CommandTypes
+from council.deliberation.commands import DeliberateCommand
+from council.deliberation.deliberate_admission import models_to_ask
 from council.desk.desk import Desk
 from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
-from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRefused
+from council.errors import CommandInvalid, ConfigError, CouncilError, InputUnreadable, PathRefused
 from council.knowledge.library import better_fix
 from council.lines_and_pages import spelled, split_range, unit_of
+from council.llm.base import mode_of
 from council.storage.command_drop import is_command_name
 from council.storage.files import FileLock
 
@@ -79,7 +85,7 @@ def judge(
     verdict = _foreseen(desk, document, command)
     missing: list[str] = []
     type_ = types[command.type]
-    warnings = (*verdict.warnings, *_warnings(desk, document, type_, command, verdict.output, missing))
+    warnings = (*verdict.warnings, *_warnings(desk, document, type_, command, verdict, missing))
     lacks_all = missing and type_.output and len(missing) == len(getattr(command, type_.inputs))
     code = verdict.code or (InputUnreadable.code if lacks_all else "")
     return replace(verdict, warnings=warnings, missing=tuple(missing), code=code)
@@ -120,9 +126,11 @@ def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
 
 
 def _warnings(
-    desk: Desk, document: Document, type_: CommandType, command: CommandBase, output: str, missing: list[str]
+    desk: Desk, document: Document, type_: CommandType, command: CommandBase, verdict: FileVerdict, missing: list[str]
 ) -> Iterator[Problem]:
-    """Warns of inputs that cannot be read now (they go into `missing`), and of a file at the output that would stay."""
+    """Warns of inputs that cannot be read now (they go into `missing`) or are more than a model's window holds, and of a
+    file at the output that would stay."""
+    output, sizes_chars = verdict.output, dict[str, int]()
     inputs: tuple[str, ...] = getattr(command, type_.inputs) if type_.inputs else ()
     with desk.premises() as premises:
         library = build_library(build_texts(premises.root, desk.settings), desk.settings)
@@ -131,6 +139,7 @@ def _warnings(
             place = document.locate((type_.inputs, index))
             try:
                 found = library.read(path, first_line=first, last_line=last)
+                sizes_chars[wanted] = len(found.text)
                 if found.cut:
                     unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
                     begin = found.last_line + (unit == "line")  # a page may be cut in its middle
@@ -144,6 +153,26 @@ def _warnings(
                 if len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
                     message = f"{message.rstrip('.')}, so no input can be read now and the run would fail"
                 yield Problem(message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
+        if isinstance(command, DeliberateCommand) and sizes_chars and not (verdict.problems or verdict.code):
+            calibration, windows = Calibration(desk.store), list[tuple[int, str]]()
+            for spelling in models_to_ask(command, premises):
+                if mode_of(spelling) == "language-model":
+                    try:
+                        model = build_model(desk.home, desk.settings, desk.keys, spelling)
+                    except ConfigError:  # a key is not here: the daemon may have it, or be given another model
+                        continue
+                    windows.append((calibration.chars(model.name, model.context_tokens), spelling))
+            window_chars, spelling = min(windows, default=(sys.maxsize, ""))
+            if (given_chars := sum(sizes_chars.values())) > window_chars:
+                message = (
+                    f"the inputs have about {given_chars:,} characters, but the window of {spelling} holds about "
+                    f"{window_chars:,}: the provider cuts off or refuses what does not fit"
+                )
+                fix = (
+                    "give fewer files or parts of them; or serve the model with a larger context, and set context_tokens "
+                    f"in [providers.{spelling.partition(':')[0]}] to what it holds"
+                )
+                yield Problem(message, fix, type_.inputs, *document.locate((type_.inputs,)))
         try:
             current = premises.root.sha256(output) if output else None
         except PathRefused:

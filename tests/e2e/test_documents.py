@@ -7,6 +7,7 @@ import json
 import re
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests import documents
 from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
-from tests.harness import Daemon, command, drop_command, journal, receipts, run_cli, run_ids, steps
+from tests.harness import Daemon, command, drop_command, environment, journal, receipts, run_cli, run_ids, steps
 
 OFFER = documents.pdf(["Offer of the garage", "The Kangoo costs 19,900 EUR."], [], ["Valid until 15 December."])
 
@@ -115,6 +116,28 @@ def test_validate_says_what_is_cut_off_and_what_cannot_be_read(home: Path, docs:
     assert "`docs/letter.rtf` is RTF, which is not read" in said
     assert "save it as DOCX, PDF or plain text" in said
     assert "docs/offer.pdf" not in said
+
+
+def test_validate_warns_of_inputs_that_are_more_than_a_model_holds(home: Path, docs: Path) -> None:
+    (docs / "long.md").write_text("a line of text\n" * 2_800)
+    (docs / "note.md").write_text("Short.\n")
+    told = "the inputs have about 42,007 characters, but the window of ollama:m holds about 10,682"
+
+    def said(**keys: Any) -> str:
+        (home / "c.json").write_text(json.dumps(command(**keys)))
+        done = run_cli("validate", "c.json", cwd=home, env=environment(COUNCIL_MODEL="ollama:m", **served))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return " ".join(done.stdout.split())
+
+    served: dict[str, str] = {}
+    both = ["docs/long.md", "docs/note.md", "docs/note.md"]
+    warned = said(input_artifacts=both)
+    assert told in warned
+    assert "set context_tokens in [providers.ollama] to what it holds" in warned
+    assert "characters" not in said(input_artifacts=["docs/note.md"])
+    assert "characters" not in said(input_artifacts=both, config={"model": "offline"})
+    served["OLLAMA_CONTEXT_LENGTH"] = "32768"
+    assert "characters" not in said(input_artifacts=both)
 
 
 def test_what_was_extracted_is_kept_in_the_run_and_replayed_without_the_file(

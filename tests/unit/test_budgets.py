@@ -273,7 +273,7 @@ def test_the_calibration_comes_near_what_the_provider_counts_and_is_kept(store: 
     assert calibration.tokens("m", 3_000) >= 1_000
     for _ in range(20):
         calibration.learn("m", 4_500, 1_000)
-    calibration.save()
+    calibration.save(store)
     assert 1_000 <= Calibration(store).tokens("m", 4_500) <= 1_200
 
 
@@ -301,7 +301,7 @@ def test_estimates_that_cannot_be_kept_are_a_warning(store: Store, caplog: pytes
     calibration.learn("m", 4_500, 1_000)
     with watched(store) as driver:
         driver.before["COMMIT"] = driver_error(store, code=13)
-        calibration.save()
+        calibration.save(store)
     assert "could not be saved" in caplog.text
 
 
