@@ -66,7 +66,8 @@ class EarlyStop(msgspec.Struct, frozen=True):
 
 class Deliberation:
     """One task of the council. `changed` is called whenever the transcript grew. A protocol reads `members`,
-    `max_rounds` and the transcript, and lets members speak; it may set `closing_note` for the closing call."""
+    `max_rounds` and the transcript, and lets members speak; it may set `closing_note` for the closing call.
+    `window_note` says that the inputs are more than a model holds; empty when they are not."""
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class Deliberation:
         self.roles = tuple(member.role for member in start.members)
         self.names = Names() if config.protocol == "triad" else Names.hidden(self.roles, run.choice("names"))
         self.closing_note = ""
+        self.window_note = ""
         self._changed = changed
         self._manner = manner_of(verdict)
         self._fencer = Fencer(run.secret)
@@ -123,6 +125,11 @@ class Deliberation:
         self._changed()
         window_chars = await self._run.look(_WINDOW, self._equipment.window_chars, type=int, part=Part("window"))
         if window_chars:
+            if (given_chars := sum(len(item.text) for item in read)) > window_chars:
+                self.window_note = (
+                    f"The inputs have about {given_chars:,} characters, but the window of a model holds about "
+                    f"{window_chars:,}: what did not fit may have been cut off. Raise `context_tokens`, or give fewer files."
+                )
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             for said in self._said.values():
                 said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)

@@ -157,6 +157,7 @@ class Task:
         model = self._model_of(transcript)
         beside = self._guarding.calls() if self._guarding else []
         notes = [*start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])]
+        notes += [council.window_note] if council and council.window_note else []
         if self._summarised is not None:
             beside.append(ModelCall(SUMMARY_STEP, "", 0, self._summarised.result, "memory summary"))
             notes += filter(None, (self._summarised.note,))

@@ -76,6 +76,22 @@ def test_a_local_ollama_is_found_by_its_own_variable_and_its_cost_is_unknown(hom
     assert (receipt["model"], receipt.get("cost_usd")) == ("ollama:qwen2.5:7b", None)
 
 
+@pytest.mark.parametrize(("tokens", "notes"), [("4096", 1), ("32768", 0)])
+def test_the_page_says_when_the_inputs_were_more_than_the_window_of_a_model(
+    home: Path, server: FakeOpenAI, tokens: str, notes: int
+) -> None:
+    (home / "long.md").write_text("a line of text\n" * 2_800)
+    env = environment(OLLAMA_HOST=server.root, COUNCIL_MODEL="ollama:m", OLLAMA_CONTEXT_LENGTH=tokens)
+    drop_command(home, command(input_artifacts=["long.md"]))
+    done = run_cli("run", "--once", cwd=home, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (home / "artifacts" / "out.md").read_text()
+    told = "The inputs have about 42,000 characters, but the window of a model holds about 10,682"
+    assert page.count(told) == notes
+    check = run_cli("replay", "last", "--check", cwd=home)
+    assert check.returncode == 0, check.stdout + check.stderr
+
+
 def test_a_server_that_does_not_count_leaves_tokens_unknown_and_never_zero(home: Path, server: FakeOpenAI) -> None:
     server.reply = lambda request: text("Use a second disk.", counted=False)
     assert once(home, openai_env(server)) == 0
