@@ -49,7 +49,7 @@ _FIX: dict[ModelErrorKind, str] = {
     "billing": "open the billing page of the key's Google project: add credit, raise the cap or change the plan.",
     "not_found": "`council models list gemini` names those that this key can use; the API version matters (v1, v1beta).",
     "rate": "wait, lower the number of concurrent runs, or raise the quota of the key's project.",
-    "overload": "nothing is wrong here; the model is busy. Try later or name another model.",
+    "overload": "the fault is not yours: the model is busy. Try later or name another model.",
     "network": _CONNECTION,
     "unreachable": _CONNECTION,
     "protocol": "try again; if it keeps happening, something between here and the provider alters the answers.",

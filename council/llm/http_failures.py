@@ -68,7 +68,7 @@ KIND_OF_STATUS: dict[int, ModelErrorKind] = {
 }
 FIX: dict[ModelErrorKind, str] = {
     "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",
-    "server": "nothing is wrong here; the provider failed. Try later.",
+    "server": "the fault is not yours: the provider failed. Try later.",
     "timeout": "try again; if it keeps happening raise the request timeout or shorten the inputs.",
     "blocked": "reword the task or leave out the input that the provider's filter objects to.",
     "length": "raise max_output_tokens: thinking counts towards it.",

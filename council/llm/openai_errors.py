@@ -198,7 +198,7 @@ _FIX: dict[ModelErrorKind, str] = {
     **FIX,
     "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",
     "rate": "wait, lower the number of concurrent runs, or raise the quota of the account.",
-    "overload": "nothing is wrong here; the model is busy or still loading. Try later or name another model.",
+    "overload": "the fault is not yours: the model is busy or still loading. Try later or name another model.",
     "protocol": "try again; if it keeps happening, something between here and the server alters the answers.",
 }
 

@@ -12,7 +12,7 @@ from statistics import median
 from xml.etree import ElementTree
 
 from council.reports.explain import AgentShare, Explanation
-from council.reports.explain_words import duration, plain
+from council.reports.explain_words import counted, duration, plain
 from council.reports.time_scale import TimeScale, nice_ceiling
 from council.safety.untrusted import plain_line
 from council.turns.account import StanceEntry
@@ -208,7 +208,9 @@ def latency_chart(told: Explanation) -> str | None:
         return None
     most = nice_ceiling(max(call.seconds or 0.0 for call in timed))
     middles = {a.role: median(a.latencies_s) if a.latencies_s else None for a in told.agents}
-    desc = "; ".join(f"{_name(a)}: {len(a.latencies_s)} calls, median {duration(middles[a.role])}" for a in told.agents)
+    desc = "; ".join(
+        f"{_name(a)}: {counted(len(a.latencies_s))}, median {duration(middles[a.role])}" for a in told.agents
+    )
     svg = Svg("latency", _HALF, 40 + _LANE * len(told.agents), "Latency per agent", desc)
     for y, agent in _lanes(svg, told.agents, lambda share: f"{most * share:g} s"):
         if (middle := middles[agent.role]) is not None:

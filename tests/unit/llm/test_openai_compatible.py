@@ -635,6 +635,8 @@ async def test_a_stream_that_only_says_done_is_whole(fake: FakeOpenAI, model: Op
         (e(404, "The model `small-1` does not exist", code="model_not_found"), "council models list"),
         (raw("404 page not found", status=404), "base_url in [providers.openai] usually ends in /v1"),
         (e(401), "OPENAI_API_KEY"),
+        (e(503), "the fault is not yours: the model is busy or still loading."),
+        (e(500), "the fault is not yours: the provider failed."),
         (e(400, "Unsupported value: 'temperature' does not support 0.2 with this model."), "leave `temperature` unset"),
     ],
 )

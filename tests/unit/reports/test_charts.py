@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from council.reports.charts import timeline_chart
+from council.reports.charts import latency_chart, timeline_chart
 
 
 def labels_of(spans: list[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -41,3 +41,10 @@ def test_labels_of_a_timeline_do_not_run_into_each_other(spans: list[tuple[int, 
     labels = labels_of(spans)
     assert len(labels) >= 3
     assert all(one[1] < other[0] for one, other in itertools.pairwise(labels))
+
+
+def test_the_words_of_the_latencies_count_one_call_in_the_singular() -> None:
+    agents = [SimpleNamespace(role=role, latencies_s=seconds) for role, seconds in (("A", (1.0,)), ("B", (1.0, 3.0)))]
+    calls = [SimpleNamespace(role="A", seconds=1.0, step="a turn", purpose="", retries=0, failure="")]
+    told: Any = SimpleNamespace(agents=agents, calls=calls)
+    assert "A: 1 call, median 1.00 s; B: 2 calls, median 2.00 s" in str(latency_chart(told))
