@@ -13,7 +13,7 @@ import msgspec
 
 from council.desk.desk import Desk
 from council.desk.overview import FIRST_QUESTION, runs_under_way
-from council.engine.outputs import written_at
+from council.engine.outputs import without_seal, written_at
 from council.engine.receipts import Receipt
 from council.engine.reopening import why_no_journal
 from council.errors import RunNotFound, UsageError
@@ -37,7 +37,7 @@ _AGO = re.compile(r"([0-9]{1,5})([hdw])")
 _LOST_PLUS = re.compile(r"(?<=:[0-9]{2}) (?=[0-9]{2}:[0-9]{2}\Z)")  # a `+` in an address arrives as a blank
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
-_FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
+_FOOTNOTE_MARK = re.compile(r"(?m)^\[\^E[0-9]+\]: |\[\^E[0-9]+\]")  # its note keeps the bare name: `E1: …`
 _PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
 
 
@@ -227,7 +227,10 @@ def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
     with contextlib.suppress(OSError):
         text = (desk.home.root / run["output"]).read_text(encoding="utf-8", errors="replace")
     holder = _PAGE_ID.search(text)
-    return run, _FOOTNOTE_MARK.sub("", without_front_matter(text)).strip() if holder and holder[1] == run_id else ""
+    if holder is None or holder[1] != run_id:
+        return run, ""
+    body = without_front_matter(without_seal(text.encode()).decode())
+    return run, _FOOTNOTE_MARK.sub("", body).strip()
 
 
 def changed_sources(desk: Desk, run_id: str) -> list[str]:

@@ -264,6 +264,10 @@ def sealed(page: bytes, run_id: str) -> bytes:
     return b"%b%b%b -->\n" % (page, _SEAL, sha256_hex(run_id.encode() + page).encode())
 
 
+def without_seal(page: bytes) -> bytes:
+    return _SEALED.sub(b"\n", page)
+
+
 def _beside(path: str, name: str) -> str:
     pure = PurePosixPath(path)
     return str(pure.with_name(f"{pure.stem}.{name}{pure.suffix}"))
@@ -283,7 +287,7 @@ def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final
         if is_edited and pointer not in data:
             told, notes = _GROWING_NOTE.subn(lambda _: b"## Superseded\n\n" + pointer, data, count=1)
             told = _GROWING_STATUS.sub(rb"\g<1>" + SUPERSEDED.encode(), told)
-            told = _SEALED.sub(b"\n", told)
+            told = without_seal(told)
             root.write_atomic(wanted, told if notes else told.rstrip() + b"\n\n" + pointer + b"\n")
     except PathRefused as error:
         log.warning("%s cannot be given a link to the page of run %s: %s", wanted, run_id, error)

@@ -74,13 +74,19 @@ def test_show_of_a_run_under_way_prints_its_growing_page(
 ) -> None:
     with Daemon(home, env=env) as daemon:
         daemon.ready()
-        drop_command(home, command("Which roof is cheaper?", rounds=2))
+        (home / "docs").mkdir(exist_ok=True)
+        (home / "docs" / "roof.md").write_text("Slate costs 40,000 EUR.\n")
+        drop_command(home, command("Which roof is cheaper?", rounds=2, input_artifacts=["docs/roof.md"]))
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         shown = wait_until(
             lambda: "The words of the first speaker." in (told := run_cli("show", cwd=home).stdout) and told,
             "the page grows",
         )
         assert shown.startswith("# Which roof is cheaper?\n")
+        assert "\n\nE1: [docs/roof.md], line 1 of 1, sha256 `" in shown
+        assert "<!--" not in shown
+        drawn = on_a_terminal("show", run_id, cwd=home, env=env | {"TERM": "dumb"})
+        assert "\nE1: [docs/roof.md], line 1 of 1, sha256 " in drawn
         wait_until(
             lambda: run_cli("show", run_id, cwd=home).stdout.endswith(
                 "\nStatus: running, round 1 of 2, STRATEGIST. The page grows: artifacts/out.md\n"
