@@ -83,8 +83,12 @@ def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
         near = (s.path, s.section) == (last.path, last.section)
         if groups and near and (s.kind, s.whole) == (last.kind, last.whole):
             groups[-1].append(s)
-        elif near and last.kind == "item" and pattern("sums", "summed").search(s.text):
-            groups[-1].append(s)  # the sentence below a list that adds it up
+        elif (
+            near
+            and last.kind == "item"
+            and (pattern("sums", "summed").search(s.text) or (s.kind == "prose" and _named(s.text)))
+        ):
+            groups[-1].append(s)  # the sentence or the total below a list that adds it up
         elif near and s.kind == last.kind == "row" and not (s.header or last.header) and _named(s.cells[0]):
             groups[-1].append(s)  # the total of an invoice, below a blank line
         else:

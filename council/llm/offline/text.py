@@ -12,7 +12,7 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -30,6 +30,7 @@ _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", 
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
 _AMOUNT = re.compile(r"(.*\S)\s+((?:[€$£] ?)?[-−]?\d[\d.,'’ ]{0,16}[.,]\d\d(?: ?(?:[€$£]|EUR|CHF|USD|GBP))?)")
+_ENDING_FIGURE = re.compile(r"\d\W{0,4}\w{0,4}\W{0,3}$")  # and its unit
 _CELL = re.compile(r"\S+(?: \S+)*")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
 _AGENDA_ITEM = re.compile(r"(?:TOP|Tagesordnungspunkt|Agenda item) \d{1,3}[.:)]? .{1,100}(?<![.!?,;:-])")
@@ -196,7 +197,12 @@ def _agenda_items(block: Block) -> list[Block]:
 
 
 def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
-    """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head."""
+    """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head, the total below a
+    list, which Markdown reads as words of its last item."""
+    if block.kind == "item" and len(block.rows) == 2 and not drawn[1][:1].isspace():
+        item, below = block.rows
+        if _ENDING_FIGURE.search(below) and pattern("sums", "total").match(below.strip("*_ ")):
+            return [replace(block, rows=(item,)), Block("prose", block.first + 1, (below,), block.first + 1)]
     entries = [i for i, row in enumerate(block.rows) if _ENTRY.match(row)]
     if block.kind == "prose" and len(entries) > 1:
         parts = [block.rows[start:stop] for start, stop in pairwise([0, *entries, len(block.rows)])]

@@ -248,6 +248,13 @@ def test_a_measured_figure_is_compared_with_the_row_of_its_day() -> None:
         ("Advance payments: 12 × 175.00 EUR = 2,200.00 EUR.", [("2,200.00 EUR", 2100.0)]),
         ("Two units: 2 x 2,150 EUR = 4,300 EUR.", []),
         ("- Cloth: 200 EUR\n- Thread: 40 EUR\n- Total: 250 EUR", [("250 EUR", 240.0)]),
+        ("- Steuerung   31.200,00 EUR\n- Kabine   12.900,00 EUR\n- Abnahme   1.500,00 EUR\nSumme   46.600,00 EUR",
+         [("46.600,00 EUR", 45600.0)]),
+        ("1. Steuerung 31.200,00 EUR\n2. Kabine 12.900,00 EUR\n3. Abnahme 1.500,00 EUR\n**Summe: 46.600,00 EUR**",
+         [("46.600,00 EUR", 45600.0)]),
+        ("- Cloth: 200 EUR\n- Thread: 40 EUR\n\nTotal: 250 EUR", [("250 EUR", 240.0)]),
+        ("- Cloth: 200 EUR\n- Thread: 40 EUR\nTotal: 240 EUR", []),
+        ("- Cloth: 200 EUR\n- Thread: 40 EUR\nNet 240 EUR\nVAT 20 % 48 EUR\nTotal 288 EUR", []),
         ("| Source | EUR |\n|-|-|\n| Fund | 84,500 |\n| Reserve | 22,000 |\n| **What we have** | **107,500** |",
          [("107,500", 106500.0)]),
         ("| Item | EUR |\n|-|-|\n| Work | 100.00 |\n| Paint | 50.00 |\n| **Net** | **150.00** |\n| VAT | 30.00 |\n"
