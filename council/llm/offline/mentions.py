@@ -70,7 +70,9 @@ class Mention:
     @cached_property
     def planned(self) -> bool:
         """Rounded, or of a plan or a change: another figure is right as well."""
-        return self.about or pattern("patterns", "change").search(self.clause) is not None
+        changed = pattern("patterns", "change").search(self.clause)
+        proposed = pattern("patterns", "proposed").search(self.statement.text)
+        return self.about or bool(changed or proposed)
 
     @cached_property
     def members(self) -> tuple[frozenset[str], ...]:

@@ -124,6 +124,13 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ("The room at 7 Quay Terrace is small.", "The room has four Quay Terrace keys."),  # an address
         ("The tent hire cost 900 EUR in 2025.", "The tent hire costs 980 EUR in 2026."),
         ("The committee proposed a tent hire of 900 EUR.", "The tent hire costs 980 EUR."),  # a proposal
+        (
+            "Versäumte Arbeitsstunden werden mit 25 EUR je Stunde abgegolten, das hat der Vorstand so vorgeschlagen.",
+            "Versäumte Arbeitsstunden werden mit 20 EUR je Stunde abgegolten.",
+        ),
+        ("Es wurde beantragt, den Saal für 900 EUR zu mieten.", "Der Saal wird für 980 EUR gemietet."),
+        ("Die Miete für den Saal beträgt 900 EUR, so ist es geplant.", "Die Miete für den Saal beträgt 980 EUR."),
+        ("Die Miete für den Saal beträgt 900 EUR, das wird erwogen.", "Die Miete für den Saal beträgt 980 EUR."),
         ("The tent hire was 900 EUR until 2024.", "The tent hire costs 980 EUR."),  # a change
         (
             "From: Ann\nDate: Tue, 3 March 2026 16:12\nSubject: tent",
