@@ -13,7 +13,19 @@ from typer.testing import CliRunner
 
 from council.cli.context import CliState
 from council.cli.validate import validate
-from tests.harness import command, drop_command, execute, inbox, make_home, receipts, rows_of, run_cli, unfinished
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    execute,
+    inbox,
+    make_home,
+    receipts,
+    rows_of,
+    run_cli,
+    unfinished,
+    wait_until,
+)
 
 app = typer.Typer()
 app.command()(validate)
@@ -265,18 +277,29 @@ def test_a_run_that_waits_is_judged_as_the_daemon_treats_it(home: Path, tmp_path
         "forget": (1, "cannot_forget"),
         **dict.fromkeys(("resume", "cancel"), (0, "")),
     }
-    for name, body in {**refused, "forget": taken["forget"], "resume": taken["resume"]}.items():
-        drop_command(home, body, f"{name}.json")
-    run_cli("run", "--once", cwd=home)
+    with Daemon(home) as daemon:
+        daemon.wait("run_waiting")  # before, it goes on by itself and is not resumed
+        for name, body in {**refused, "forget": taken["forget"], "resume": taken["resume"]}.items():
+            drop_command(home, body, f"{name}.json")
+        for name in refused:
+            daemon.wait("command_refused", file=f"{name}.json")
+        ended = wait_until(
+            lambda: (
+                by_file
+                if (by_file := {each["command_file"]["name"]: each for each in receipts(home)}).keys()
+                >= {"forget.json", "resume.json"}
+                else None
+            ),
+            "the ends of both commands",
+        )
+        drop_command(home, taken["cancel"], "cancel.json")
+        assert daemon.wait("run_ended", run_id=run)["status"] == "cancelled"
     for name in refused:
         note = (home / "commands" / "failed" / f"{name}.json.error.md").read_text()
         [problem] = said[name][1]["problems"]
         assert problem["message"].removeprefix("is refused: ").rstrip(".") in note
-    ended = {receipt["command_file"]["name"]: receipt for receipt in receipts(home)}
     assert ended["forget.json"]["error"]["code"] == "cannot_forget"
     assert ended["resume.json"]["status"] == "succeeded"
-    drop_command(home, taken["cancel"], "cancel.json")
-    assert run_cli("run", "--once", cwd=home).returncode == 8
     assert unfinished(home) == set()
 
 
