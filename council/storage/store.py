@@ -103,8 +103,7 @@ class Store:
         self._driver = driver
         self._redact = redact
         self._lock = threading.RLock()  # of the writing connection
-        with self._locked():
-            self._raw: Any = driver.writer()
+        self._raw: Any = driver.writer()
         self._core: Any = None
         self._reader: Any = None
         self._read_lock = threading.Lock()
@@ -403,16 +402,6 @@ class Store:
         """Keeps other processes from writing, and from moving the log into the file meanwhile. SQLite before 3.51.3 can lose
         pages when both happen at once (its report "WAL-reset"). After an I/O error nothing is acknowledged before all that the
         log holds is in the database file, and synced: a frame that was lost would take every later one with it."""
-        with self._locked():
-            if self._driver.is_doubtful and not self._merge("TRUNCATE"):
-                raise StorageFailed(
-                    f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
-                    fix="end what reads it, and check the disk; it is tried again",
-                )
-            yield
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
         fd = self._driver.lock_fd
         if fd is None:
             yield
@@ -423,6 +412,11 @@ class Store:
                 raise StorageFailed(f"{self.where} is locked by another process.", fix="end it; it is tried again")
             time.sleep(_LOCK_PAUSE_S)
         try:
+            if self._driver.is_doubtful and not self._merge("TRUNCATE"):
+                raise StorageFailed(
+                    f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
+                    fix="end what reads it, and check the disk; it is tried again",
+                )
             yield
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)

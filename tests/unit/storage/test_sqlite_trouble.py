@@ -241,20 +241,6 @@ def test_while_a_transaction_is_written_no_other_process_can_move_the_log(store:
         pass
 
 
-@pytest.mark.usefixtures("impatient")
-def test_who_opens_waits_as_long_as_who_writes_for_a_process_that_writes(tmp_path: Path) -> None:
-    Store.open(tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / "council.db")) as other, ThreadPoolExecutor() as pool:
-        with locked_by_another_process(tmp_path, fcntl.LOCK_EX):
-            other.execute("BEGIN EXCLUSIVE")
-            opened = pool.submit(Store.open, tmp_path)
-            with pytest.raises(TimeoutError):
-                opened.result(0.5)
-            other.rollback()
-        with closing(opened.result(60)) as store:
-            set_mark(store, "a", "1")
-
-
 # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
