@@ -78,7 +78,7 @@ def decide(
     look = _LookUp(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
     spoke = list(dict.fromkeys(turn.role for turn in transcript.turns()))
-    agreed = [name for name in record.agrees_with if names.are_members(name, roles)] if record else []
+    agreed = [name for name in record.agrees_with if names.roles_in(name, roles)] if record else []
     meant = [role for role in spoke if any(role in names.roles_in(name, roles) for name in agreed)]
     sections: list[Section] = []
     how_shown = "The decision is shown as it was written."
@@ -130,11 +130,11 @@ def _warnings(
         yield f"{how_shown} Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
         yield f"Asking the writer to correct the form of the decision failed ({failure.kind}): {failure.message}"
-    strange = [part for part in record.dissent if not names.are_members(part.held_by, roles)] if record else []
+    strange = [part for part in record.dissent if not names.roles_in(part.held_by, roles)] if record else []
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
         yield f"{len(strange)} {what} ascribed to somebody who is not a member of this council; marked `{NO_SUCH_MEMBER}`."
-    if record and not all(names.are_members(name, roles) for name in record.agrees_with):
+    if record and not all(names.roles_in(name, roles) for name in record.agrees_with):
         yield "The decision claims the position of somebody who is not a member of this council."
 
 

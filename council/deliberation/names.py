@@ -53,21 +53,13 @@ class Names:
         named = set(_NAMED.findall(_EXCEPTION.sub("", _NO_EXCEPTION.sub(" ", self._marked(text, roles)))))
         return [role for role in roles if role in named]
 
-    def are_members(self, text: str, roles: Sequence[str]) -> bool:
-        """True when a text names some of `roles` and nobody else. Another name begins with a capital, or is joined to
-        the others with an article ("and the board"). Any other word beside says more of the members."""
-        beside = _NAMED.sub("\0", self._marked(text, roles))
-        capitals = [word for word in _WORD.findall(beside) if word[0].isupper()]
-        strange = [word for word in capitals if len(word) == 1 or not _FILLING.fullmatch(word)]
-        return not strange and not _JOINED.search(beside) and bool(self.roles_in(text, roles))
-
     def shown(self, held_by: str, roles: Sequence[str]) -> str:
-        """The text on one line, its members by role; marked where it names anybody else, or no member at all."""
+        """The text on one line, its members by role; marked where it names none. Other words beside them stay."""
         line = _NAMED.sub(
             lambda found: f"{found[1]} ({self.letters[found[1]]})" if self.letters else found[1],
             self._marked(held_by, roles),
         )
-        return line if self.are_members(held_by, roles) else f"{line} {NO_SUCH_MEMBER}"
+        return line if self.roles_in(held_by, roles) else f"{line} {NO_SUCH_MEMBER}"
 
     def _marked(self, text: str, roles: Sequence[str]) -> str:
         """The text on one line; in the place of each member that it names the role, as `_NAMED` finds it."""
@@ -111,20 +103,6 @@ _NO_EXCEPTION = re.compile(
     r"|\b(?:not\s+only|nicht\s+nur|non\s+(?:seulement|solo)|pas\s+seulement|niet\s+alleen)\b",
     re.IGNORECASE,
 )
-_FILLING = re.compile(
-    rf"(?:{_JOINS}|{_MEMBER}|the|an?|agents?|both|alone|only|all|every(?:one|body)|in|of|by|as|one|rounds?|first|second"
-    r"|last|part|main|whole|partly|partially|mainly|mostly|minority|majority|positions?|views?|opinions?|dissent|not"
-    r"|nobody|none?|except|but|devil['’]?s|advocate|E?[0-9]+|d(?:er|ie|as|e[nms])|eine?[nrms]?|le|las?|les|une?|el|los|una|il"
-    r"|lo|gli|i|het|een|nicht|nur|niemand|nadie|nessuno|personne|teilweise|parcialmente|parzialmente|gedeeltelijk"
-    r"|(?:runde|ansicht|meinung|haltung|minderheit|mehrheit)\w*)",
-    re.IGNORECASE,
-)
-_JOINED = re.compile(
-    rf"(?:\A|[,;&/+]|\b(?:{_JOINS})\b)\s*(?:the|an?|d(?:er|ie|as|e[nms]?)|eine?[nrms]?|le|las?|les|une?|el|los|una|il|lo|gli"
-    rf"|het|een)\s+(?!{_FILLING.pattern}\b)\w",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"[^\W\d_][\w'’]*")
 _QUOTED = r"""“[^“”\n]*”|(?<![\w"])"(?=\S)[^"\n]*(?<=\S)"(?!\w)"""
 _QUOTED_WORDS = 3  # fewer are a name between marks
 

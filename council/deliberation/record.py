@@ -251,7 +251,7 @@ def problems(look: Quotations, roles: Sequence[str], names: Names) -> Check[Deci
                     yield _nowhere(str(named)[1:-1], look, where)
         agreed = [(f"agrees_with[{n}]", name) for n, name in enumerate(record.agrees_with)]
         for where, name in (*agreed, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
-            if not names.are_members(name, roles):
+            if not names.roles_in(name, roles):
                 members = ", ".join(map(names.of, roles))
                 message = f"names one who is no member of this council; the members are {members}"
                 yield ReplyProblem(message, where)

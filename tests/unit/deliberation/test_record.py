@@ -171,7 +171,7 @@ def test_members_are_known_by_their_roles(held_by: str, shown: str) -> None:
         ("AUDITOR (Member B)", "AUDITOR (B)"),
         ("Member B (Auditor)", "AUDITOR (B)"),
         ("AUDITOR (B)", "AUDITOR (B)"),
-        ("AUDITOR (C)", "AUDITOR (B) (C) (no such member)"),
+        ("AUDITOR (C)", "AUDITOR (B) (C)"),
         ("Members A und C", "DATA_STEWARD (A) und COORDINATOR (C)"),
         ("Membres A et B", "DATA_STEWARD (A) et AUDITOR (B)"),
         ("A y C", "DATA_STEWARD (A) y COORDINATOR (C)"),
@@ -188,19 +188,12 @@ def test_members_are_known_by_their_letters(held_by: str, shown: str) -> None:
     [
         "the Board of Directors",
         "nobody",
-        "AUDITOR and the Board",
-        "AUDITOR (and the external counsel)",
-        "AUDITOR und der Vorstand",
-        "AUDITOR y el consejo",
-        "the external AUDITOR",
-        "Legal and AUDITOR",
         "all except AUDITOR",
         "alle außer AUDITOR",
         "tous sauf AUDITOR",
         "todos excepto AUDITOR",
         "tutti tranne AUDITOR",
         "allen behalve AUDITOR",
-        "Member E and AUDITOR",
         "Member D",
         "Member B",
         "…",
@@ -226,9 +219,12 @@ def test_whoever_else_is_marked(held_by: str) -> None:
         ("Partially the AUDITOR", ["AUDITOR"]),
         ("AUDITOR, not convinced by the COORDINATOR", ["AUDITOR"]),
         ("AUDITOR [E1]", ["AUDITOR"]),
+        ("AUDITOR and the Board", ["AUDITOR"]),
+        ("AUDITOR (and the external counsel)", ["AUDITOR"]),
+        ("AUDITOR und der Vorstand", ["AUDITOR"]),
     ],
 )  # fmt: skip
-def test_other_words_beside_members_are_nobody(held_by: str, roles: list[str]) -> None:
+def test_other_words_beside_members_stay_and_cost_no_repair(held_by: str, roles: list[str]) -> None:
     assert BY_ROLE.shown(held_by, ROLES) == held_by
     assert BY_ROLE.roles_in(held_by, ROLES) == roles
     record = DecisionRecord(answer="Wait.", claims=(), confidence=1, agrees_with=(held_by,))
@@ -243,13 +239,11 @@ def test_a_letter_that_nobody_has_or_an_article_is_nobody(held_by: str) -> None:
 @pytest.mark.parametrize(
     ("held_by", "shown"),
     [
-        ("Member D and Member B", "Member D and AUDITOR (B)"),
-        ("Members D and B", "Members D and AUDITOR (B)"),
         ("the member a consultant hired", "the member a consultant hired"),
         ("everybody but the\nauditor", "everybody but the AUDITOR (B)"),
     ],
 )
-def test_a_member_beside_other_words_is_shown_among_them_and_marked(held_by: str, shown: str) -> None:
+def test_words_that_except_or_name_no_member_are_marked_and_asked_about(held_by: str, shown: str) -> None:
     assert BY_LETTER.shown(held_by, ROLES) == f"{shown} (no such member)"
     record = DecisionRecord(answer="Wait.", claims=(), confidence=1, agrees_with=(held_by,))
     [problem] = problems(Quotations([], []), ROLES, BY_LETTER)(record)
