@@ -27,11 +27,16 @@ _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in 
 # Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
 _MAX_COMPARED = 9
 _MAX_TRIPLES = 16  # figures of which three are added
+_MAX_SUBTRACTED = 4  # of which one or two are subtracted
+_MAX_RATES = 3  # percentages that an amount is multiplied with
 _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
 _STEM = 4  # letters of a noun, of one thing and of many
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
 OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
+_CENT = 0.005  # for there are many such totals, and one of them would round to any number
+# `4 to 1`: a vote is read, and not calculated.
+_TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _FOLD = 0.05  # `tripled`
@@ -74,7 +79,7 @@ def follows(said: Figure, given: Operands) -> bool:
             return True
     if said.kind == "date":
         return _is_end_of_term(said, given)
-    if said.kind != "number":
+    if said.kind != "number" or (said.is_count and said.noun in _TO):
         return False
     sources, beside, added, counted, asked = (
         [each for each in figures if each.kind == "number"]
@@ -112,7 +117,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or any(_follows(said, *both, add=said.value >= _SMALL) for both in product(cited, asked[:_MAX_OPERANDS]))
         or _from_afar(said, [*added, *named], counted, all_cited)
         or _is_twelve(said, beside, sources)
-        or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
+        or _for_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
@@ -174,27 +179,49 @@ def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]
     return any((each.unit, each.value) in paid for each in beside)
 
 
-def _for_each(said: Figure, beside: Iterable[Figure], cited: Sequence[Figure]) -> bool:
-    """True for what so many nights cost so many guests, or what so many seats cost in another period."""
+def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) -> bool:
+    """True for what so many nights cost so many guests, what six cost at 4 % off, what a share of a month's rent is in a year.
+    True also for so many at one price and what the sentence counts besides, at another: two adults and three children."""
     if said.unit not in CURRENCIES:
         return False
-    counts = [each.bare_value for each in beside if each.bare and (not each.unit or each.unit in _LENGTHS)]
-    many = {a * b for a, b in combinations(counts, 2)} - {1}
-    return any(
-        _is(said, [*(each * one.value for each in many), *(a * b for a in counts for b in _in_a_period(said, one))])
-        for one in cited
-        if one.unit == said.unit
-    )
+    prices = [each for each in cited if each.unit == said.unit]
+    rates = list({each.value: each for each in (*named, *cited) if each.unit == "%"}.values())
+    shares = [(each.value / 100, 1 - each.value / 100, 1 + each.value / 100) for each in rates[:_MAX_RATES]]
+    counts = [each.bare_value for each in named if each.bare and (not each.unit or each.unit in _LENGTHS)]
+    factors = [*((each,) for each in counts), *shares]
+    many = {a * b for some, others in combinations(factors, 2) for a, b in product(some, others)}
+    once = {each for some in factors for each in some}
+    for one in prices:
+        in_a_period = _in_a_period(said, one)
+        if _is(said, [*(each * one.value for each in many - {1}), *(a * b for a in once for b in in_a_period)]):
+            return True
+    of_each = {each.value for each in prices if each.value > _slack(said, said.value)}
+    if len(counts) != 2 or len(of_each) > _MAX_COMPARED:
+        return False
+    totals = [counts[0] * one + counts[1] * other for one, other in permutations(of_each, 2)]
+    return any(abs(total - wanted) < _CENT for total, wanted in product(totals, _floats(said.values)))
 
 
 def _is_total(
     said: Figure, cited: Sequence[Figure], in_order: Sequence[Figure], columns: Sequence[Sequence[Figure]]
 ) -> bool:
-    """True for the sum of any three figures, or of some that stand in a row or below one another."""
+    """True for the sum of any three figures, of few also with one subtracted, or of some in a row or below one another. A column
+    is also added up with its signs."""
     alike = [each for each in cited if each.value and _may_add(said, (each,))]
     if len(alike) <= _MAX_TRIPLES and any(
         _may_add(said, three) and _is(said, [sum(each.value for each in three)]) for three in combinations(alike, 3)
     ):
+        return True
+    measured = [each.value for each in alike if each.unit == said.unit or (not each.unit and each.value >= _SMALL)]
+    if (
+        said.value >= _SMALL
+        and len(measured) <= _MAX_SUBTRACTED
+        and any(_is(said, (abs(sum(three) - 2 * each) for each in three)) for three in combinations(measured, 3))
+    ):
+        return True
+    signed = [[-each.value if each.sign == "-" else each.value for each in column] for column in columns]
+    mixed = [column for column in signed if len(column) > 1 and min(column) < 0]
+    if said.value >= _SMALL and _is(said, (abs(sum(part)) for column in mixed for part in (column, column[1:]))):
         return True
     rows = [each for each in in_order if each.value and _may_add(said, (each,))]
     return any(_is_sum_of_some(said, run) for run in (rows, *columns))
@@ -237,7 +264,8 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
 
 def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
     counts = one.noun in OF and not one.unit  # `6 of the 9 weeks`
-    wholes = other.values if one.unit == other.unit else other.bare if counts else NONE
+    large = min(one.value, other.value) >= _SMALL and not (one.unit and other.unit)  # `3,840 instead of 2,850 EUR`
+    wholes = other.values if one.unit == other.unit or large else other.bare if counts else NONE
     if whole := max(wholes, default=0):
         share = 100 * max(one.values) / whole
         for each, places in product((share, abs(share - 100)), (1, 10, 100)):
@@ -245,8 +273,8 @@ def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
 
 
 def _is_end_of_term(said: Figure, given: Operands) -> bool:
-    """True for a date so long after or before another one, where the sentence says how long. For a year, so many years after
-    one, it says both. A term may end on the day before."""
+    """True for a date so long after or before another one, where the sentence says how long, or few cited lines do. For a year,
+    so many years after one, the sentence says both. A term may end on the day before."""
     is_year = said.kind == "number"
     names_day = any(day for _, _, day in said.dates)
     dated = given.beside if is_year else [*given.beside, *given.sources, *given.asked][:_MAX_DATED]
@@ -254,6 +282,13 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
     begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in _YEARS}
     found: list[tuple[int, int, int]] = []
     terms = [each for each in given.beside if each.unit in _LENGTHS and each.value < _MAX_TERM]
+    cited = [each for each in given.sources if each.unit in _LENGTHS and each.value < _MAX_TERM]
+    if (
+        not is_year
+        and all(year and day for year, _, day in said.dates)
+        and len(begins) * (len(terms) + len(cited)) <= _MAX_COMPARED
+    ):
+        terms += cited
     for term, (year, month, day) in product(terms, begins):
         for sign in (1,) if is_year else (1, -1):
             if is_year and term.value % 12:

@@ -297,7 +297,10 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
-    take_free(replace(share, rough=_hedge(text, share.start, share.end)) if said else share for share in shares(text))
+    take_free(
+        replace(share, rough=_hedge(text, share.start, share.end)) if said else share
+        for share in shares(text, said=said)
+    )
     take_free(multiples(text, said=said))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):

@@ -152,8 +152,17 @@ _SHARE = re.compile(
 )
 
 
-def shares(text: str) -> Iterator[Figure]:
+_HALF = re.compile(  # of a source: `pupils pay half`, `half in advance`
+    r"(?<!and a )(?<!first )(?<!second )\bhalf\b(?!-|[ -](?:an?|past|hours?|days?|years?|time|term|board)\b)"
+    r"|\b(?:zur hälfte|la moitié|la mitad|la metà|de helft)\b",
+    re.IGNORECASE,
+)
+
+
+def shares(text: str, *, said: bool) -> Iterator[Figure]:
     """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
+    for match in () if said else _HALF.finditer(text):
+        yield Figure(*match.span(), match[0], frozenset({Fraction(50)}), frozenset({Fraction(1, 2)}), "%", worded=True)
     for match in _SHARE.finditer(text):
         count = (match["many"] or match["some"] or match["viele"] or match["plus"] or "").lower()
         names = ("part", "bit", "whole", "teil", "piece", "parte", "pieces")

@@ -433,6 +433,38 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "on average they ask 140 EUR; im Durchschnitt 140 EUR; the mean of 110 EUR and 190 EUR is 150 EUR",
             "they ask 140 EUR; on average they ask 150 EUR; on average they ask 135 EUR",
         ),
+        (
+            "The fee is 60 EUR; pupils pay half, half in advance.",
+            "Pupils pay 30 EUR; They pay 50 %; Half of it is paid in advance",
+            "Pupils pay 40 EUR; They pay 40 %",
+        ),
+        ("It takes half an hour, from half past six, in the first half of May.", "It is short", "It is 50 %"),
+        (
+            "Tickets cost 12 EUR, children 5 EUR.",
+            "Two adults and two children pay 34 EUR; One adult and four children pay 32 EUR",
+            "Two adults and two children pay 29 EUR; Two adults and two children pay 44 EUR; They pay 34 EUR",
+        ),
+        (
+            "| P-225 | 629.00 EUR |\n| ES120 | 745.50 EUR |\nThere is 4 % off.",
+            "Six P-225 come to 3,623.04 EUR; With 4 % off, six P-225 cost 3,623.04 EUR",
+            "Six P-225 come to 3,632.04 EUR; P-225 come to 3,623.04 EUR",
+        ),
+        (
+            "The rent is 2,850 EUR a month and rises by 8 %. The other costs 2,400 EUR plus 350 EUR for heating.",
+            "It is 100 EUR cheaper; It is 2,736 EUR more a year",
+            "It is 150 EUR cheaper; It is 2,376 EUR more a year",
+        ),
+        (
+            "The rent is 2,850 EUR, before that 3,840.",
+            "35 % more: 3,840 instead of 2,850 EUR",
+            "It fell by 62 %",
+        ),
+        (
+            "| 2026 |\n|---|\n| 334,000 |\n| 42,500 |\n| -291,300 |\n| -18,000 |",
+            "A surplus of 67,200 EUR",
+            "A surplus of 62,700 EUR",
+        ),
+        ("For: 3 votes. Against: 1.", "Four votes were cast; It passed by 3 to 1", "It passed by 4 to 1"),
     ],
 )
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
@@ -485,7 +517,11 @@ def test_the_numbers_of_a_header_stand_apart_in_their_cells(text: str, wrong: li
         ("It runs five years, until 31 August 2032 [E1].", ["2032"]),
         ("It runs five years, until 30 August 2031 [E1].", ["2031"]),
         ("It runs five years, until the end of July 2031 [E1].", ["2031"]),
-        ("It runs until 31 August 2031 [E1].", ["2031"]),  # the sentence does not say how long
+        ("It runs until 31 August 2031 [E1].", []),  # the cited line says how long
+        ("It runs until 30 August 2031 [E1].", ["2031"]),
+        ("It runs until August 2031 [E1].", ["2031"]),
+        ("So notice has to be given by 31 March 2026 [E2].", []),
+        ("So notice has to be given by 30 April 2026 [E2].", ["2026"]),
         ("Notice is six months before 30 September 2026, by 31 March 2026 [E2].", []),
         ("Notice is six months before, by 30 March 2026 [E2].", []),
         ("Notice is six months before, by 29 March 2026 [E2].", ["2026"]),
