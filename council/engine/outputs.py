@@ -274,8 +274,8 @@ def _beside(path: str, name: str) -> str:
 
 
 def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final: str) -> None:
-    """A growing page that a person wrote into shows the way to the finished one, once. Its status and its note are changed
-    where they are still ours, byte for byte; else the way is its last line. Raises StorageFailed."""
+    """A growing page that a person wrote into ends with the way to the finished one, once. Its status and its note say so,
+    too, where they are still ours, byte for byte. Raises StorageFailed."""
     entry = written_at(store, wanted) if wanted != final else None
     if entry is None or entry.run_id != run_id:
         return
@@ -285,10 +285,9 @@ def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final
         data = root.read(wanted, max_bytes=_MAX_KEPT_BYTES).data
         is_edited = sha256_hex(data) not in entry.sha256s and run_id.encode() in data  # else it is all the person's own
         if is_edited and pointer not in data:
-            told, notes = _GROWING_NOTE.subn(lambda _: b"## Superseded\n\n" + pointer, data, count=1)
+            told = _GROWING_NOTE.sub(lambda _: b"## Superseded\n\n" + pointer, data, count=1)
             told = _GROWING_STATUS.sub(rb"\g<1>" + SUPERSEDED.encode(), told)
-            told = without_seal(told)
-            root.write_atomic(wanted, told if notes else told.rstrip() + b"\n\n" + pointer + b"\n")
+            root.write_atomic(wanted, without_seal(told).rstrip() + b"\n\n" + pointer + b"\n")
     except PathRefused as error:
         log.warning("%s cannot be given a link to the page of run %s: %s", wanted, run_id, error)
 

@@ -349,7 +349,7 @@ def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
     assert "takes the place" not in run_cli("replay", first, cwd=quick).stdout
 
 
-def test_a_growing_page_that_a_person_wrote_into_shows_the_way_to_the_finished_one_at_its_head(
+def test_a_growing_page_that_a_person_wrote_into_shows_the_way_to_the_finished_one_at_both_ends(
     home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
 ) -> None:
     page = home / "artifacts" / "out.md"
@@ -367,9 +367,9 @@ def test_a_growing_page_that_a_person_wrote_into_shows_the_way_to_the_finished_o
     text = page.read_text()
     pointer = f"*The run has ended. Its page is [{beside}]({Path(beside).name}).*"
     assert f"\n## Superseded\n\n{pointer}\n\n## Task\n" in text
-    assert (text.count("\nstatus: superseded\n"), text.count("in_progress"), text.count(pointer)) == (1, 0, 1)
+    assert (text.count("\nstatus: superseded\n"), text.count("in_progress"), text.count(pointer)) == (1, 0, 2)
     assert "<!--" not in text
-    assert text.endswith("\nInes: the roof leaks.\n")
+    assert text.endswith(f"\nInes: the roof leaks.\n\n{pointer}\n")
 
 
 def test_a_council_without_stances_and_a_damaged_memory_are_told_on_the_page(quick: Path) -> None:

@@ -238,7 +238,7 @@ async def test_a_version_whose_note_is_refused_is_not_shown_and_that_is_said(
     [
         (
             "---\nid: run1\nstatus: in_progress\n---\n\n## Now\n\nWe are at work; this page grows.\n\nInes: it leaks.\n",
-            "---\nid: run1\nstatus: superseded\n---\n\n## Superseded\n\n{}\n\nInes: it leaks.\n",
+            "---\nid: run1\nstatus: superseded\n---\n\n## Superseded\n\n{0}\n\nInes: it leaks.\n\n{0}\n",
         ),
         (
             "---\nid: run1\nstatus: mine\n---\n\n## Now\n\nWe are at work, I see; status: in_progress\n",
