@@ -15,6 +15,7 @@ Language = Literal["en", "de", ""]  # "": too few words to tell, as in a table
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-‑][^\W\d_]+)*")
 _LANGUAGE_WORDS = 25  # fewer words say little about a language
+_FOREIGN_WORDS = 3  # different ones in a single line, and half as many English or German ones at most
 # Shares of the commonest words. Prose of English or German has 0.35 to 0.55 of its own; a list may have none.
 _LANGUAGE_SHARE, _FOREIGN_SHARE = 0.05, 0.1
 _LAST_LATIN = "\u024f"  # of the letters that European languages write
@@ -59,22 +60,25 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
 
 
 def language_of(text: str) -> Language | None:
-    """English or German by their commonest words; "" where these tell nothing, as in a short text or a list. None on the
-    evidence of another language: its own commonest words, or letters that are not Latin."""
+    """English or German by their commonest words; "" where these tell nothing, as in a short text or a list. None on
+    the evidence of another language: its own commonest words, or letters that are not Latin."""
     letters = [char for char in text if char.isalpha()]
     if len(letters) > _LANGUAGE_WORDS and 2 * sum(char > _LAST_LATIN for char in letters) > len(letters):
         return None
     spoken = Counter(word.lower() for word in tokens(text))
     if spoken.total() < _LANGUAGE_WORDS:
-        return ""
+        small = {word for word in tokens(text) if word.islower()}  # `Los Angeles` is a name
+        foreign = max(len(small & words("foreign", name)) for name in lexicon()["foreign"])
+        own = max(len(small & words("stop", name)) for name in ("de", "en"))
+        return None if foreign >= max(_FOREIGN_WORDS, 2 * own) else ""
     shares = {
         (table, name): sum(spoken[word] for word in words(table, name)) / spoken.total()
         for table in ("stop", "foreign")
         for name in lexicon()[table]
     }
-    foreign = max(share for (table, _), share in shares.items() if table == "foreign")
+    foreign_share = max(share for (table, _), share in shares.items() if table == "foreign")
     german, english = shares["stop", "de"], shares["stop", "en"]
-    if foreign > max(_FOREIGN_SHARE, german, english):
+    if foreign_share > max(_FOREIGN_SHARE, german, english):
         return None
     if max(german, english) < _LANGUAGE_SHARE or max(german, english) < 2 * min(german, english):
         return ""

@@ -178,7 +178,10 @@ JAPANESE = "委員会は冬が来る前に小屋の屋根を修理すること�
 @pytest.mark.parametrize(
     ("text", "language"),
     [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, None), (POLISH, None), (JAPANESE, None),
-     ("Total: 40 EUR", ""), ("", ""), (TOOLS, ""), (GERÄTE, "")],
+     ("Total: 40 EUR", ""), ("", ""), (TOOLS, ""), (GERÄTE, ""),
+     ("Le loyer est de 1 200 euros par mois pour la salle.", None), ("Il canone è di 900 euro al mese.", None),
+     ("Los Angeles, El Paso, La Paz", ""), ("We met in Los Angeles, El Paso and La Paz.", ""),
+     ("Die Miete ist 1.200 € im Monat.", "")],
 )  # fmt: skip
 def test_the_language_of_a_text_is_english_german_another_or_not_told_by_a_list(
     text: str, language: str | None
