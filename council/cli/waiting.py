@@ -18,8 +18,6 @@ from council.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_WAITING,
-    CouncilError,
-    DaemonRunning,
     UsageError,
 )
 from council.storage.files import FileLock
@@ -32,14 +30,9 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
     stays = f"{name} stays in commands/; it continues when a daemon runs."
 
     def drain(only: str, left_s: float) -> None:
-        try:
-            tell = None if quiet else sys.stderr  # standard output is for the answer alone
-            served = desk.offline() if offline else desk
-            code = serve(served, once=True, tell=tell, only=only, timeout_s=left_s)
-        except CouncilError as error:
-            if not isinstance(error, DaemonRunning):
-                error.fix = f"{error.fix.rstrip('.')}; {only} stays in commands/ until a daemon runs"
-            raise
+        tell = None if quiet else sys.stderr  # standard output is for the answer alone
+        served = desk.offline() if offline else desk
+        code = serve(served, once=True, tell=tell, only=only, timeout_s=left_s)
         if code in (EXIT_WAITING, EXIT_INTERRUPTED):
             typer.echo(stays, err=True)
             raise typer.Exit(code)

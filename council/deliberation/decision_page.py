@@ -230,7 +230,9 @@ def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
     different = set(of_each.values())
     if len(different) == 1:
         answered, asked = different.pop()
-        return f"{listed(roles)} answered in {_turns(answered, asked)}{' each' if len(roles) > 1 else ''}."
+        times = {1: "once", 2: "twice"}.get(answered, f"{answered} times")
+        said = times if answered == asked else f"in {_turns(answered, asked)}"
+        return f"{listed(roles)} {'each ' if len(roles) > 1 else ''}answered {said}."
     return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
 
 

@@ -19,7 +19,7 @@ from council.desk.desk import Desk
 from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN
-from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
+from council.errors import CommandInvalid, CouncilError, DaemonRunning, UsageError, WaitTimeout
 from council.storage.command_drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
@@ -99,6 +99,12 @@ class Errand:
                 except DaemonRunning as error:  # another process was quicker, and drains a file of its own
                     if "database" in error.data:  # of a copy of this home: it answers nobody here
                         raise
+                except CouncilError as error:
+                    if self.dropped.path.exists():
+                        error.fix = f"{error.fix.rstrip('.')}; {name} stays in commands/ until a daemon runs".lstrip(
+                            "; "
+                        )
+                    raise
             with progress() as show:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains
                 while served and time.monotonic() < deadline:

@@ -32,7 +32,7 @@ Mark = Literal["done", "failed", "retry", "wait", "attempt", "cut"]
 _MAX_CHARS = 300
 _BESIDE_TURNS = {
     "start": "personas, memory, tools and model are read",
-    "window": "the model's window is measured",
+    "window": "the model's context window is looked up",
     "sources": "the files that were read are checked again",
     "budget spent": "the budget ends the rounds",
     "second opinion on the task": "a second opinion on the task",

@@ -211,13 +211,18 @@ def test_submit_wait_without_a_daemon_leaves_a_parked_run_with_75(
     assert (home / "commands" / "question.json").exists()
 
 
-def test_submit_wait_that_cannot_build_the_council_keeps_the_command_and_says_so(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "file"), [(("submit", "--wait", "question.json"), "question.json"), (("ask", "Which roof?"), "ask.json")]
+)
+def test_a_door_that_cannot_build_the_council_keeps_the_command_and_says_so(
+    home: Path, typed: tuple[str, ...], file: str
+) -> None:
     write_command(home, command())
-    done = run_cli("submit", "--wait", "question.json", cwd=home)
+    done = run_cli(*typed, cwd=home)
     assert done.returncode == 3
     assert "GEMINI_API_KEY" in done.stderr
-    assert "question.json stays in commands/" in done.stderr
-    assert (home / "commands" / "question.json").exists()
+    assert f"{file} stays in commands/" in done.stderr
+    assert (home / "commands" / file).exists()
 
 
 # ── status, show, cancel ─────────────────────────────────────────────────────────────────────────────────────────────

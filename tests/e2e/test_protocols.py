@@ -157,7 +157,7 @@ def test_a_unanimous_triad_ends_after_its_auditor_and_says_what_it_saved(
     assert receipts(home)[-1]["details"]["stopped"] == "unanimity"
     assert receipts(home)[-1]["details"]["calls_saved"] == 6
     assert front_matter(page)["status"] == "succeeded"
-    assert "> **Succeeded.** COORDINATOR, STRATEGIST and AUDITOR answered in 1 turn each." in page
+    assert "> **Succeeded.** COORDINATOR, STRATEGIST and AUDITOR each answered once." in page
     assert "Calls saved: 6." in section(page, "How the rounds ended")
 
 

@@ -277,7 +277,7 @@ def test_members_without_names_are_told_beside_the_decision() -> None:
     [
         ((False,), "No agent answered."),
         ((False, False), "No agent answered."),
-        ((True, False), "COORDINATOR, STRATEGIST and AUDITOR answered in 1 of 2 turns each."),
+        ((True, False), "COORDINATOR, STRATEGIST and AUDITOR each answered in 1 of 2 turns."),
     ],
 )
 def test_the_page_counts_the_turns_in_which_nobody_answered_in_plain_words(rounds: tuple[bool, ...], said: str) -> None:
