@@ -23,7 +23,7 @@ from council.turns.result import Failure
 from council.turns.run_guardrails import declined
 
 _MAX_BODY_CHARS = 4_000
-_MAX_ECHOES = 5  # told at the head of a page
+_MAX_TOLD = 5  # of one kind, at the head of a page
 
 
 def build_page(state: PageState) -> Page:
@@ -149,7 +149,9 @@ def notes_of(state: PageState) -> list[str]:
     if state.finish is not None and is_cut_off(transcript):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
-    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs]
+    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs[:_MAX_TOLD]]
+    if (more := len(unread_inputs) - _MAX_TOLD) > 0:
+        notes.append(f"{more} more input{'s' if more > 1 else ''} could not be read; the list below the task gives the reasons.")
     notes += state.decision.warnings if state.decision else ()
     attended = filter(None, [attendance(transcript, state.roles)])
     if status == "failed" and finish.error is not None:
@@ -184,7 +186,7 @@ def _echo_notes(transcript: Transcript, *, answered: bool) -> Iterator[str]:
     rest = "Another agent's request for it was answered."
     if not answered:
         rest = "No agent got it in this run. If it is wanted, name it in the task."
-    for (action, argument), who in list(asked.items())[:_MAX_ECHOES]:
+    for (action, argument), who in list(asked.items())[:_MAX_TOLD]:
         times = [_rounds([*dict.fromkeys(rounds)]) for rounds in who.values()]
         told = listed([f"{role} in {when}" for role, when in zip(who, times, strict=True)])
         if len({*times}) == 1:
@@ -194,8 +196,8 @@ def _echo_notes(transcript: Transcript, *, answered: bool) -> Iterator[str]:
             f"{refused.format(told)} refused as an echo: a text from outside asks for "
             f"`{action}({plain_line(argument, 200)})` in the same words. {rest}"
         )
-    if len(asked) > _MAX_ECHOES:
-        yield f"{len(asked) - _MAX_ECHOES} more were refused as echoes; the rounds below list them."
+    if len(asked) > _MAX_TOLD:
+        yield f"{len(asked) - _MAX_TOLD} more were refused as echoes; the rounds below list them."
 
 
 def _request(item: Evidence) -> PageRequest:
