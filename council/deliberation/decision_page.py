@@ -151,7 +151,9 @@ def notes_of(state: PageState) -> list[str]:
     unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs[:_MAX_TOLD]]
     if (more := len(unread_inputs) - _MAX_TOLD) > 0:
-        notes.append(f"{more} more input{'s' if more > 1 else ''} could not be read; the list below the task gives the reasons.")
+        notes.append(
+            f"{more} more input{'s' if more > 1 else ''} could not be read; the list below the task gives the reasons."
+        )
     notes += state.decision.warnings if state.decision else ()
     attended = filter(None, [attendance(transcript, state.roles)])
     if status == "failed" and finish.error is not None:

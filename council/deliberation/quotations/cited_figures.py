@@ -48,7 +48,8 @@ _AVERAGE = re.compile(
 _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `both the fee of 190 EUR and the deposit`
     r"\b(?:both|neither|beiden?|sowohl|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b"
     r"(?!.{0,300}\b(?:and|nor|und|als auch|et|ni|y|e)\b"
-    r"(?![^,;.:0-9]{1,80}\b(?:costs?|gives?|names?|states?|says?|shows?|lists?|quotes?|kosten|nennen|zeigen)\b))",
+    r"(?![^,;.:0-9]{1,80}\b(?:costs?|gives?|names?|mentions?|states?|says?|shows?|lists?|quotes?"
+    r"|puts?|sets?|asks?|agrees?|confirms?|requires?|kosten|nennen|zeigen|erwähnen|verlangen|bestätigen)\b))",
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)

@@ -314,9 +314,12 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
         apart = joined and (joined[0] in (" - ", " – ", " — ") or (joined["and"] and at + 1 not in times))
         if spelled and joined and not (said and apart) and int(spelled[1]) < 24:
             minutes = int(spelled[1]) * 60 + int(spelled[2] or 0)
+            by_halves = following.text.lower().rstrip(".").endswith("m")  # of a day: `4 pm`
             halves = {Fraction(minutes), Fraction((minutes + 720) % 1440)} if minutes < 780 else {Fraction(minutes)}
+            if not by_halves and min(following.values) >= 780:  # `8–21 Uhr`
+                halves = {Fraction(minutes)}
             earlier = {value for value in halves if value < max(following.values)}
-            if earlier and following.text.lower().rstrip(".").endswith("m"):
+            if earlier and by_halves:
                 earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
             values = frozenset(earlier or halves)
             times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per=Fraction(0))

@@ -81,6 +81,11 @@ OFFER_B = OFFER_A.replace("1,500", "1,700").replace("Offer A", "Offer B")
         ("Both cost 190 EUR [E1:1] [E2:1].", ("A costs 190 EUR.", "B costs the same."), []),
         ("Both A and B cost 190 EUR [E1:1] [E2:1].", ("A costs 190 EUR.", "B costs 219 EUR."), ["190 EUR"]),
         ("Both A and B cost 190 EUR [E1:1] [E2:1].", ("A costs 190 EUR.", "B costs the same."), []),
+        (
+            "Both the minutes and the letter mention 190 EUR [E1:1] [E2:1].",
+            ("A costs 190 EUR.", "B costs 219 EUR."),
+            ["190 EUR"],
+        ),
         ("Both bids and the sum of 190 EUR were read [E1:1] [E2:1].", ("A costs 190 EUR.", "B costs 219 EUR."), []),
         ("Both together cost 409 EUR [E1:1] [E2:1].", ("A costs 190 EUR.", "B costs 219 EUR."), []),
         ("Neither exceeds 200 EUR [E1:1] [E2:1].", ("A costs 190 EUR.", "B costs 219 EUR."), ["200 EUR"]),

@@ -103,6 +103,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "9 Uhr; 9:00 Uhr; 8 Stunden; 9 bis 17 Uhr",
             "um 10 Uhr; 7 Stunden",
         ),
+        ("Unterricht von 8 bis 21 Uhr, samstags bis 18 Uhr.", "ab 8 Uhr; bis 21 Uhr", "bis 20 Uhr; bis 19 Uhr"),
         ("Mo–Fr 8–12 und 13–17.30 Uhr", "ab 8 Uhr; 13:00 Uhr; 8–12 und 13–17.30 Uhr; 17:30", "ab 9 Uhr"),
         ("Open 9am-5pm, on Sundays 10-4pm", "17:00; 10 am; 9 am; 16:00; from 9 to 5 pm", "18:00; 10 pm"),
         ("Room 5 from 3 to 4 pm", "Room 5; 15:00; 3 pm; 3 members", "3 am"),
