@@ -253,6 +253,11 @@ _DAY_OR_MONTH = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:\.\s?[0-9]{1,2})?\Z")
 _REST_OF_DATE = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|1?[0-9]\.|(?:19|20)[0-9]{2}\b")
 
 
+CLAUSE_END = re.compile(
+    r"(?<=[.!?;])\s+|\n+"
+)  # what stands before it is said in one breath: less than a sentence may hold
+
+
 def sentence_ends(text: str) -> Iterator[int]:
     """The ends of sentences, the white space behind each included. A sentence ends at a full stop that no small letter
     follows and that ends no abbreviation. It also ends before an empty line, a list item or a row of a table.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from council.safety.prose import sentences
+from council.safety.prose import clauses
 
 _STOP = (
     r"(?=\W*$| ?[,.;:!?)\]]| [-–—]| (?:and|or|but|now|then|from now on|before|given|above|that you|you|completely)\b)"
@@ -160,20 +160,20 @@ _ADDRESSES = tuple(
 
 def addresses_machine(text: str) -> bool:
     """Tells whether a sentence of `text` speaks to an AI that reads it."""
-    return any(pattern.search(sentence) for sentence in sentences(text) for pattern in _ADDRESSES)
+    return any(pattern.search(clause) for clause in clauses(text) for pattern in _ADDRESSES)
 
 
 def overrides(text: str) -> bool:
     """Tells whether a sentence of `text` orders its reader to drop its instructions, or speaks as the system."""
-    return any(pattern.search(sentence) for sentence in sentences(text) for pattern in _OVERRIDES)
+    return any(pattern.search(clause) for clause in clauses(text) for pattern in _OVERRIDES)
 
 
 def claim_of_authority(text: str) -> str:
     """The words with which a rule claims authority over others; empty for one that forbids it, too."""
-    for sentence in sentences(text):
-        for found in filter(None, (pattern.search(sentence) for pattern in _CLAIMS)):
-            if not _DENIAL.search(sentence[: found.start()]):
+    for clause in clauses(text):
+        for found in filter(None, (pattern.search(clause) for pattern in _CLAIMS)):
+            if not _DENIAL.search(clause[: found.start()]):
                 return found.group().strip(" ,;:")[:80]
-        for order in filter(None, (pattern.search(sentence) for pattern in _OVERRIDES)):
+        for order in filter(None, (pattern.search(clause) for pattern in _OVERRIDES)):
             return order.group()[:80]
     return ""

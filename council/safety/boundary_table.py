@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from council.safety.prose import sentences
+from council.safety.prose import clauses
 from council.safety.verdict import Verdict, gravest
 
 _ASK = (
@@ -151,8 +151,8 @@ _TELLS = re.compile(r"(?:i|i'm|i've|my|he|she|it|they|this|everything|nobody|hon
 
 
 def crossed(text: str, rows: tuple[Boundary, ...], *, with_code: bool = False) -> Verdict:
-    """The gravest of `rows` that a sentence of `text` crosses; ALLOWED when none does. `with_code` as for `sentences`."""
-    said = sentences(text, with_code=with_code)
+    """The gravest of `rows` that a sentence of `text` crosses; ALLOWED when none does. `with_code` as for `clauses`."""
+    said = clauses(text, with_code=with_code)
     return gravest(
         [row.verdict for row in rows if any(row.asks.search(each) and not row.unless.search(each) for each in said)]
     )
@@ -160,5 +160,5 @@ def crossed(text: str, rows: tuple[Boundary, ...], *, with_code: bool = False) -
 
 def is_venting(text: str) -> bool:
     """Tells whether somebody says how they feel, tells of it in every sentence, and asks for nothing."""
-    said = sentences(text)
+    said = clauses(text)
     return "?" not in text and any(map(_FEELS.search, said)) and all(map(_TELLS.match, said))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from council.safety.authority_claims import addresses_machine, overrides
 from council.safety.boundary_table import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
-from council.safety.prose import sentences
+from council.safety.prose import clauses
 from council.safety.untrusted import clean, folded, hides_text, plain_line
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
 
@@ -58,7 +58,7 @@ def check(stage: Stage, content: str, *, scope: Sequence[str] = ()) -> Verdict:
                 found.append(Verdict("warn", "addresses_ai", _ADDRESSED))
         case "decision":
             found.append(crossed(content, DECLINED, with_code=True))
-            if any(_DEED.search(sentence) for sentence in sentences(content)):
+            if any(_DEED.search(clause) for clause in clauses(content)):
                 found.append(Verdict("warn", "claims_a_deed", _CLAIMED, law=3))
         case "memory":
             found.append(crossed(content, DECLINED, with_code=True))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from council.markup import without_fences
+from council.markup import CLAUSE_END, without_fences
 from council.safety.untrusted import clean, folded
 
-_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+")  # more than sentences end: a rule looks at what is asked in one breath
-MAX_SENTENCE_CHARS = 600  # patterns look at no longer stretch; a longer one is read in pieces
+MAX_CLAUSE_CHARS = 600  # patterns look at no longer stretch; a longer one is read in pieces
 _QUOTED_LINE = re.compile(r"(?m)^[ \t]*>[^\n]*$")
 _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTATION = re.compile(
@@ -16,16 +15,16 @@ _QUOTATION = re.compile(
 )
 
 
-def sentences(text: str, *, with_code: bool = False) -> list[str]:
-    """Sentences and lines, small letters, look-alikes and white space folded. Code and quotations are left out: who
-    asks about a sentence does not say it. `with_code`: code counts as said, where a reader would use it."""
+def clauses(text: str, *, with_code: bool = False) -> list[str]:
+    """Sentences and their parts, small letters, look-alikes and white space folded. Code and quotations are left out: who
+    asks about a clause does not say it. `with_code`: code counts as said, where a reader would use it."""
     own = clean(text)
     if not with_code:
         own = _INLINE_CODE.sub(" … ", without_fences(own, " … "))
     own = _QUOTATION.sub(" … ", _QUOTED_LINE.sub(" … ", own))
     own = folded(own).replace("’", "'")
     found = []
-    for sentence in _CLAUSE_END.split(own):
-        words = " ".join(sentence.split()).lstrip("#*->+ ")
-        found += [words[at : at + MAX_SENTENCE_CHARS] for at in range(0, len(words), MAX_SENTENCE_CHARS)]
+    for clause in CLAUSE_END.split(own):
+        words = " ".join(clause.split()).lstrip("#*->+ ")
+        found += [words[at : at + MAX_CLAUSE_CHARS] for at in range(0, len(words), MAX_CLAUSE_CHARS)]
     return found

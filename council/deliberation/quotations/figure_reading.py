@@ -31,6 +31,7 @@ from council.deliberation.quotations.days_and_hours import (
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
 from council.deliberation.quotations.normalization import EMPHASIS, UNSPACED
 from council.deliberation.quotations.number_words import language_of, multiples, number_words, odd_words, shares
+from council.markup import CLAUSE_END
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
 
@@ -241,7 +242,6 @@ _BELOW = re.compile(
     r"|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|négati|moins|baiss|sous|inférieur|froid|gel|entre|sans|pas\b|aucun",
     re.IGNORECASE,
 )
-_CLAUSE_END = re.compile(r"[.!?;]\s|\n")
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 # `12. Januar` is a date, and no item of a list.
 _LIST_MARK = re.compile(
@@ -320,7 +320,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         # `40 euro, 35 in meno`: the difference is in euros, too.
         if said and figure.unit in CURRENCIES and following.kind == "number" and not following.unit:
             apart = text[figure.end : following.start]
-            if len(apart) <= _SIGN_CHARS and not _CLAUSE_END.search(apart) and _MORE_OR_LESS.match(text, following.end):
+            if len(apart) <= _SIGN_CHARS and not CLAUSE_END.search(apart) and _MORE_OR_LESS.match(text, following.end):
                 found[at + 1] = replace(following, unit=figure.unit)
         if JOINED.fullmatch(text[figure.end : following.start]):
             found[at] = _begun_range(figure, following)
@@ -445,8 +445,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif not said and _OPENS.search(text, max(0, start - 8), start) and _CLOSES.match(text, end):
         sign = "-"  # as books of account write it
     elif unit == "°C" or name in DEGREES:
-        around = _CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
-        sign = "" if _BELOW.search(f"{around[0]} {_CLAUSE_END.split(around[1])[0]}") else "+"
+        around = CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
+        sign = "" if _BELOW.search(f"{around[0]} {CLAUSE_END.split(around[1])[0]}") else "+"
     rough = _hedge(text, start, end) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
