@@ -42,8 +42,8 @@ class EvaluationSpent(BudgetSpent):
         self.args = (self.message,)
 
 
-class MeasuredCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One call. `number` is that of the ballot, 0 for the council. `usd` None: the price is not known. `estimated`: nobody
+class MeterLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The line of one call. `number` is that of the ballot, 0 for the council. `usd` None: the price is not known. `estimated`: nobody
     counted the tokens. `failed`: the kind of its error."""
 
     question: str
@@ -90,7 +90,7 @@ class Meter:
         if path.exists():
             for line in path.read_bytes().split(b"\n"):
                 with contextlib.suppress(msgspec.MsgspecError):  # empty, or torn by a power cut
-                    self._add(decode_json(line, MeasuredCall))
+                    self._add(decode_json(line, MeterLine))
 
     def ballot(self, ref: str, number: int) -> Expense:
         return self._spent.get((ref, "ballot", number), Expense())
@@ -110,12 +110,12 @@ class Meter:
         arm: tuple[Arm, int] = ("ballot", info.round) if info.role == BALLOT else ("council", 0)
         return self._refs.get(info.task, ""), *arm
 
-    def note(self, call: MeasuredCall) -> None:
+    def note(self, call: MeterLine) -> None:
         """Raises StorageFailed."""
         append_line(self._path, msgspec.json.encode(call))
         self._add(call)
 
-    def _add(self, call: MeasuredCall) -> None:
+    def _add(self, call: MeterLine) -> None:
         key = (call.question, call.arm, call.number)
         self._spent[key] += Expense(1, call.tokens, call.usd, call.seconds, int(call.estimated))
         if not call.failed:
@@ -140,7 +140,7 @@ class MeteredModel(ModelAround):
             tokens, usd = usage.input_tokens + usage.output_tokens, self._budget.usd(self.name, usage)
             seconds = round(self._budget.clock.monotonic_s() - began_s, 6)
             place = self._meter.placed(asked.get("info") or TurnInfo())
-            self._meter.note(MeasuredCall(*place, tokens, usd, seconds, self.name, estimated, failed))
+            self._meter.note(MeterLine(*place, tokens, usd, seconds, self.name, estimated, failed))
 
         try:
             reply = await self._inner.generate(messages, **asked)
