@@ -43,8 +43,8 @@ class EvaluationSpent(BudgetSpent):
 
 
 class MeterLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The line of one call. `number` is that of the ballot, 0 for the council. `usd` None: the price is not known. `estimated`: nobody
-    counted the tokens. `failed`: the kind of its error."""
+    """The line of a call. `number` is that of the ballot, 0 for the council. `usd` None: the price is not known.
+    `estimated`: nobody counted the tokens. `failed`: the kind of its error."""
 
     question: str
     arm: Arm

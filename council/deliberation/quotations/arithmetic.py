@@ -39,7 +39,8 @@ _CENT = 0.005  # for there are many such totals, and one of them would round to 
 _TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
-_FOLD = 0.05  # `tripled`
+_FINEST = 4  # decimals
+_FOLD, _ROUGH_FOLD = 0.05, 0.1  # `tripled`, `nearly doubled`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
 _OF_WORKDAY = {"workday": Fraction(7 * 1_440, 5), "minute": Fraction(5, 7 * 1_440)}  # five of them are a week
@@ -51,7 +52,8 @@ class Operands:
     """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
     cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `beside`: of the
     sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
-    and not added: counts of the writer's own, and what is rounded. `asked`: of the task. `averaged`: it speaks of an average."""
+    and not added: counts of the writer's own, and what is rounded. `asked`: of the task. `averaged`: it speaks of an average;
+    `compared`: of more or less."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
@@ -61,6 +63,7 @@ class Operands:
     counted: Sequence[Figure]
     asked: Sequence[Figure]
     averaged: bool
+    compared: bool
 
 
 def follows(said: Figure, given: Operands) -> bool:
@@ -87,7 +90,7 @@ def follows(said: Figure, given: Operands) -> bool:
     )
     if said.unit == "times":
         return any(
-            abs(one.value - said.value * other.value) <= _FOLD * one.value
+            abs(one.value - said.value * other.value) <= (_ROUGH_FOLD if said.rough else _FOLD) * one.value
             for one, other in product([*beside, *sources[:_MAX_OPERANDS]], repeat=2)
             if other.value
             and (
@@ -104,10 +107,10 @@ def follows(said: Figure, given: Operands) -> bool:
             return True
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
-    ranked = sorted(sources, key=lambda each: not each.values & names)
+    ranked = sorted(sources, key=lambda each: (not each.values & names, each.unit != said.unit))
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
-    all_cited = [*cited, *sorted(ranked[nearest:], key=lambda each: each.unit != said.unit)]
+    all_cited = [*cited, *ranked[nearest:]]
     alike = [[each for each in run if each.unit == said.unit] for run in (beside, sources)]
     alike += [list(column) for column in given.columns if {each.unit for each in column} <= {"", said.unit}]
     averages = [sum(each.value for each in run) / len(run) for run in alike if given.averaged and len(run) > 1]
@@ -118,7 +121,13 @@ def follows(said: Figure, given: Operands) -> bool:
         or _from_afar(said, [*added, *named], counted, all_cited)
         or _is_twelve(said, beside, sources)
         or _for_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited)
-        or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
+        or _is_total(
+            said,
+            cited,
+            cited if given.compared else [*beside, *asked],
+            sources[:_MAX_OPERANDS],
+            (*given.columns, given.totals),
+        )
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
         or _is_share(said, beside, sources)
@@ -138,6 +147,9 @@ def is_multiple(said: Figure, factor: Figure, named: Iterable[Figure], sources: 
 
 
 def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> bool:
+    large = min(one.value, other.value) >= _SMALL and "" in (one.unit, other.unit)
+    if not said.unit and (one.unit == other.unit or large) and one.bare and other.bare:  # `five thousand more` of hours
+        one, other = (replace(each, values=each.bare, unit="") for each in (one, other))
     sums = [one.value + other.value, abs(one.value - other.value)]
     adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said, said.value)
     parts = (*_parts(said, one, other), *_parts(said, other, one))
@@ -196,17 +208,25 @@ def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) ->
         if _is(said, [*(each * one.value for each in many - {1}), *(a * b for a in once for b in in_a_period)]):
             return True
     of_each = {each.value for each in prices if each.value > _slack(said, said.value)}
-    if len(counts) != 2 or len(of_each) > _MAX_COMPARED:
+    if len(of_each) > _MAX_COMPARED:
+        return False
+    if _is(said, (rate[2] * (one + other) for rate in shares for one, other in combinations(of_each, 2))):
+        return True  # with the tax on both
+    if len(counts) != 2:
         return False
     totals = [counts[0] * one + counts[1] * other for one, other in permutations(of_each, 2)]
     return any(abs(total - wanted) < _CENT for total, wanted in product(totals, _floats(said.values)))
 
 
 def _is_total(
-    said: Figure, cited: Sequence[Figure], in_order: Sequence[Figure], columns: Sequence[Sequence[Figure]]
+    said: Figure,
+    cited: Sequence[Figure],
+    named: Sequence[Figure],
+    in_order: Sequence[Figure],
+    columns: Sequence[Sequence[Figure]],
 ) -> bool:
-    """True for the sum of any three figures, of few also with one subtracted, or of some in a row or below one another. A column
-    is also added up with its signs."""
+    """True for the sum of any three figures, or of some in a row or below one another. Of few figures, one of them `named`,
+    one may be subtracted from two, or two from one. A column is also added up with its signs."""
     alike = [each for each in cited if each.value and _may_add(said, (each,))]
     if len(alike) <= _MAX_TRIPLES and any(
         _may_add(said, three) and _is(said, [sum(each.value for each in three)]) for three in combinations(alike, 3)
@@ -216,7 +236,11 @@ def _is_total(
     if (
         said.value >= _SMALL
         and len(measured) <= _MAX_SUBTRACTED
-        and any(_is(said, (abs(sum(three) - 2 * each) for each in three)) for three in combinations(measured, 3))
+        and any(
+            _is(said, (abs(sum(three) - 2 * each) for each in three))
+            for three in combinations(measured, 3)
+            if not {each.value for each in named}.isdisjoint(three)
+        )
     ):
         return True
     signed = [[-each.value if each.sign == "-" else each.value for each in column] for column in columns]
@@ -244,8 +268,10 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any."""
     if said.unit != "%":
         return False
-    rest = (100 - max(each.values) for each in [*beside, *sources][:_MAX_OPERANDS] if each.unit == "%")
-    if not said.worded and near(said, said.values, rest):  # what others pay
+    rates = {max(each.values) for each in (*beside, *sources) if each.unit == "%"}
+    if len(rates) < _MAX_RATES and not said.worded and near(said, said.values, (100 - each for each in rates)):
+        return True  # what others pay
+    if said.rough and near(said, said.values, (max(each.values) for each in beside if each.unit == "%")):
         return True
     pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
     most = _MAX_COMPARED * (5 if said.worded else 10 ** _decimals(said.text))
@@ -293,6 +319,8 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
         for sign in (1,) if is_year else (1, -1):
             if is_year and term.value % 12:
                 continue
+            if is_year and month == 1 and day < 2:  # from the first of January to the end of a year
+                found.append((year + round(term.value) // 12 - 1, 12, 31))
             if term.unit == "month":
                 at, then = divmod(12 * year + month - 1 + sign * round(term.value), 12)
                 found.append((at if year else 0, then + 1, day))
@@ -343,7 +371,7 @@ def _slack(said: Figure, value: float) -> float:
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name. To an amount a number without one is added only where it is
     large enough to be another: the cell of a table may leave its unit to the header."""
-    if said.text in _YEARS and any(each.text in _YEARS for each in parts):
+    if (said.text in _YEARS or said.rough) and any(each.text in _YEARS for each in parts):
         return False
     money = said.unit if said.unit in CURRENCIES else ""
     units = {each.unit or (money if money and is_price(each) else "") for each in parts}
@@ -363,6 +391,8 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     found: list[float] = []
     if said.unit == "m²" and one.unit == other.unit == "metre":
         return [one.value * other.value]
+    if said.unit == "kWh" and {one.unit, other.unit} == {"kW", "minute"}:
+        return [one.value * other.value / 60]
     for factor, amount in ((one, other), (other, one)):
         if amount.unit != said.unit and ((amount.unit and said.unit) or said.value < _SMALL):
             continue
@@ -389,11 +419,12 @@ def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
 
 def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
     days: list[date] = []
+    has_year = any(year for figure in dated for year, _, day in figure.dates if day)
     for figure in dated:
         for year, month, day in figure.dates:
-            if year and day:
+            if day and (year or not has_year):  # `15 July to 11 August`
                 try:
-                    days.append(date(year, month, day))
+                    days.append(date(year or 2001, month, day))
                 except ValueError:  # a 31 February
                     continue
     apart: set[Fraction] = set()
@@ -411,13 +442,23 @@ def is_price(figure: Figure) -> bool:
     return figure.unit in CURRENCIES or (not figure.unit and _CENTS.search(figure.text) is not None)
 
 
+def _grain(said: Figure, value: Fraction) -> Fraction:
+    """The room of a number that is rounded: one of its last digit but zeros, five of one that ends in five."""
+    if said.worded:
+        return value
+    unit = Fraction(1, 10**_FINEST)
+    while value % (10 * unit) == 0 < value:
+        unit *= 10
+    return 5 * unit if value / unit % 10 == 5 else unit
+
+
 def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]) -> bool:
     """True when a source has one of the values, or one that is as near as the figure leaves open."""
     for there in of_source:
         for value in values:
             away = there - value
             if value == there or (
-                (said.rough == "about" and abs(away) <= _ROUGHLY * there)
+                (said.rough == "about" and abs(away) <= min(_ROUGHLY * there, _grain(said, value)))
                 or (said.rough == "over" and 0 <= away <= _BEYOND * value)
                 or (said.rough == "under" and 0 <= -away <= _BEYOND * value)
             ):  # fmt: skip

@@ -45,6 +45,12 @@ _TWICE = re.compile(
 _AVERAGE = re.compile(
     r"\b(?:averag|mean\b|durchschnitt|im (?:schnitt|mittel)\b|moyenne|promedio|in media\b|gemiddeld)", re.IGNORECASE
 )
+_COMPARED = re.compile(
+    r"\b(?:more|less|fewer|cheaper|dearer|higher|lower|longer|shorter|under|over|differ\w*|sav(?:es?|ings?)|undercuts?|exceeds?|left|remain\w*"
+    r"|surplus|deficit|rest|mehr|weniger|günstiger|billiger|teurer|höher|niedriger|länger|kürzer|spar\w*|bleib\w*|überschuss|differenz"
+    r"|moins|plus|reste\w*|menos|más|meno|più|rimane)\b",
+    re.IGNORECASE,
+)
 _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `both the fee of 190 EUR and the deposit`
     r"\b(?:both|neither|beiden?|sowohl|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b"
     r"(?!.{0,300}\b(?:and|nor|und|als auch|et|ni|y|e)\b"
@@ -122,11 +128,12 @@ class Row:
 
 
 class Sources:
-    """The lines that a sentence cites, each once. `averaged`: it speaks of an average."""
+    """The lines that a `sentence` cites, each once."""
 
-    def __init__(self, lines: Iterable[CitedLines], *, averaged: bool) -> None:
+    def __init__(self, lines: Iterable[CitedLines], sentence: str) -> None:
         self.lines = list(lines)
-        self.averaged = averaged
+        self.averaged = _AVERAGE.search(sentence) is not None
+        self.compared = _COMPARED.search(sentence) is not None
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -251,9 +258,8 @@ class CitedFigures:
         """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
         to, if any. `here`: all that the sentence cites."""
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
-        averaged = _AVERAGE.search(sentence) is not None
         all_cited = (lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
-        sources = Sources(all_cited, averaged=averaged)
+        sources = Sources(all_cited, sentence)
         held: dict[int, tuple[Figure, Support]] = {}
         tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
         paths = {each.passage.path for _, places in owned for place in places for each in self._lines_of(place)}
@@ -297,7 +303,7 @@ class CitedFigures:
         for figure, places in left:
             own = [each for place in places for each in self._lines_of(place, own=True)]
             beside = [*twice, *held.values()][:_MAX_BESIDE]
-            is_own = own and self._support(figure, own, here, Sources(own, averaged=averaged), beside)
+            is_own = own and self._support(figure, own, here, Sources(own, sentence), beside)
             missing.append((figure, "own" if is_own else "missing"))
         return [*((figure, "cited") for figure, _ in held.values()), *missing]
 
@@ -350,7 +356,17 @@ class CitedFigures:
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]
         supported = [each for each, support in beside if support != "counted"]
-        return Operands(of_source, sources.columns, sources.totals, supported, new, counted, asked, sources.averaged)
+        return Operands(
+            of_source,
+            sources.columns,
+            sources.totals,
+            supported,
+            new,
+            counted,
+            asked,
+            sources.averaged,
+            sources.compared,
+        )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
         found = []
@@ -424,7 +440,8 @@ def _says(source: Figure, said: Figure) -> bool:
             for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
-        counts = (said.worded or said.text.isdigit()) and len(said.noun) >= _THING  # `20 cats` are no 20 December
+        # `20 cats` and `up to 20` are no 20 December.
+        counts = said.rough or ((said.worded or said.text.isdigit()) and len(said.noun) >= _THING)
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)

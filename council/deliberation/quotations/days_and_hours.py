@@ -12,7 +12,7 @@ from itertools import pairwise
 from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
-_TO = r"[-–—]|to|through|until|bis(?: zum)?|à|au?|al|hasta|fino al|tot|t/m"  # between the two ends of a range
+_TO = r"[-–—]|to|through|until|bis(?: zum)?|auf|à|au?|al|hasta|fino al|tot|t/m"  # between the two ends of a range
 JOINED = re.compile(rf"(?:\.(?= ?(?:bis|und|[-–—])))?\s*(?:{_TO}|(?P<and>and|und|et|y|e))\s*")
 _WEEKDAYS = (  # the short ones only with a capital letter, for others are words: `in the sun. 7 December`
     r"monday|montag|lundi|lunes|lunedì|maandag|(?-i:Mon\.?|Mo\.)",
@@ -78,6 +78,7 @@ _DATES = (
             rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
             r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
             r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
+            r"(?P<day>[0-3]?[0-9])/(?P<m>0[1-9]|(?<=[123][0-9]/)1[0-2])(?![0-9/]|[.,][0-9])",
             rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
             rf"{_MONTH}\s+{_YEAR}",
             rf"{_MONTH}\s+(?P<first>[0-3]?[0-9])(?:st|nd|rd|th)?\s?(?:[-–—]|to|through|until)\s?{_DAY}"  # `April 6 to 17`
@@ -129,6 +130,38 @@ _TIMES_OF_DAY = re.compile(
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
     r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
+)
+_CLOCK_PARTS = {
+    word: minutes
+    for words, minutes in (
+        ("quarter viertel", 15), ("half halb", 30), ("five fünf", 5), ("ten zehn", 10), ("twenty zwanzig", 20),
+        ("twenty-five", 25),
+    )
+    for word in words.split()
+}  # fmt: skip
+_CLOCK_HOURS = {
+    word: number
+    for words in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "1 2 3 4 5 6 7 8 9 10 11 12",
+    )
+    for number, word in enumerate(words.split(), 1)
+}
+_HOUR_WORDS = "|".join(sorted(_CLOCK_HOURS, key=len, reverse=True))
+_TIMES_IN_WORDS = re.compile(
+    r"\b(?:(?P<part>half|quarter|five|ten|twenty(?:-five)?)(?: minutes)? (?:past|(?<=quarter )(?P<before>to)) "
+    rf"(?P<hour>{_HOUR_WORDS})"
+    rf"|(?P<teil>viertel|fünf|zehn|zwanzig)(?: minuten)? (?:nach|(?P<vor>vor)) (?P<stunde>{_HOUR_WORDS})"
+    rf"|halb (?P<halb>{_HOUR_WORDS}))\b(?! (?:jahr|monat|woche|tag|stunde))",
+    re.IGNORECASE,
+)
+# `22.58` is a time of day in a line that speaks of one.
+_DOTTED = re.compile(r"(?<![\w.,])(?:2[0-3]|[01]?[0-9])\.[0-5][0-9](?![\w.,]*[0-9])(?!\s?(?:€|EUR|%|[hmk]))")
+_OF_TIMES = re.compile(
+    r"\b(?:trains?|tram|bus(?:es)?|ferry|depart\w*|arriv\w*|open\w*|clos\w*|starts?|begins?|zug|züge|abfahrt|ankunft|fährt|beginn\w*"
+    r"|öffn\w*|geöffnet|schließt|train|départ|arrivée|tren|salida|llegada|treno|partenza|arrivo)\b",
+    re.IGNORECASE,
 )
 
 # `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well.
@@ -245,9 +278,25 @@ def quarters(text: str) -> Iterator[Figure]:
 
 
 def times_of_day(text: str) -> Iterator[Figure]:
+    """Times in digits and in words: `7.15 pm`, `quarter past seven`, `halb neun`."""
     for match in _TIMES_OF_DAY.finditer(text):
         if minutes := _minutes(match):
             yield Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time")
+    for match in _TIMES_IN_WORDS.finditer(text):
+        part = (match["part"] or match["teil"] or "half").lower()
+        many = _CLOCK_PARTS[part] * (-1 if match["before"] or match["vor"] or match["halb"] else 1)
+        hour = _CLOCK_HOURS[(match["hour"] or match["stunde"] or match["halb"]).lower()]
+        minutes = frozenset(Fraction((hour * 60 + many + half) % 1440) for half in (0, 720))
+        yield Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time")
+
+
+def dotted_times(text: str) -> Iterator[Figure]:
+    """`22.58` in the lines of a source that speak of trains or doors; it may be a number, too."""
+    for line in re.finditer(r"[^\n]+", text):
+        for match in _DOTTED.finditer(text, *line.span()) if _OF_TIMES.search(line[0]) else ():
+            hour, minute = match[0].split(".")
+            values = frozenset({Fraction(int(hour) * 60 + int(minute))})
+            yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
 
 
 def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:

@@ -18,6 +18,7 @@ from unicodedata import decimal
 from council.deliberation.quotations.days_and_hours import (
     JOINED,
     dates,
+    dotted_times,
     hours_and_minutes,
     hours_of_ranges,
     months_alone,
@@ -37,7 +38,12 @@ from council.markup import CLAUSE_END
 
 _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("workday", "1", "", r"(?:working|business)[ -]days?|(?:werk|arbeits)tage?n?"),
-    ("point", "1", "", r"percentage points?|prozentpunkte?n?"),
+    (
+        "point",
+        "1",
+        "",
+        r"percentage points?|prozentpunkte?n?|points?(?= (?:fewer|less|more|higher|lower|above|below)\b)",
+    ),
     ("m²", "1", r"m²|m2\b|qm\b", r"sqm|square met(?:re|er)s?|quadratmetern?"),
     ("m²", "10000", r"ha\b", r"hectares?|hektar"),
     ("litre", "1000", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
@@ -65,12 +71,12 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("%", "1", r"%|v\. ?H\.", r"percent|per cento?|prozent|procent|pour ?cent|por ?ciento"),
     ("minute", "1/60", r"(?<=\s)s\b", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1/60000", r"ms\b", r"milliseconds?|millisekunden?"),
-    ("minute", "1", "", r"minutes?|mins?|minuten?"),
-    ("minute", "60", r"h\b", r"hours?|hrs?|stunden?|std|heures?"),
-    ("minute", "1440", "", r"(?:calendar )?days?|tage?[ns]?|jours?"),
-    ("minute", "10080", "", r"weeks?|wochen?|semaines?"),
-    ("month", "1", "", r"months?|monat(?:e|en|s)?|mois"),
-    ("month", "12", "", r"years?|yrs?|jahr(?:e|en|es)?|ans?|années?"),
+    ("minute", "1", "", r"minutes?|mins?|minuten?|minut[oi]s?"),
+    ("minute", "60", r"h\b", r"hours?|hrs?|stunden?|std|heures?|horas?|or[ae]|uren"),
+    ("minute", "1440", "", r"(?:calendar )?days?|tage?[ns]?|jours?|días?|giorn[oi]|dagen"),
+    ("minute", "10080", "", r"weeks?|wochen?|semaines?|semanas?|settiman[ae]|weken"),
+    ("month", "1", "", r"months?|monat(?:e|en|s)?|mois|mes(?:es)?|mes[ei]|maanden"),
+    ("month", "12", "", r"years?|yrs?|jahr(?:e|en|es)?|ans?|années?|años?|ann[oi]|jaar"),
     ("metre", "1000", r"km\b", r"kilomet(?:re|er)n?s?"),
     ("metre", "1", r"m\b", r"met(?:re|er)n?s?"),
     ("metre", "1/100", r"cm\b", r"centimet(?:re|er)s?|zentimetern?"),
@@ -258,7 +264,8 @@ _PERIODS = (
 )
 _PER = re.compile(
     "|".join(
-        rf"(?P<p{at}>\s*(?:(?:an?|per|each|every|[ia]m|al|pro|je|par|in der|/|all['’])\s*(?:{noun})|{alone})\b(?! [0-9]))"
+        rf"(?P<p{at}>\s*(?:(?:more|less|mehr|weniger) )?"
+        rf"(?:(?:an?|per|each|every|[ia]m|al|pro|je|par|in der|/|all['’])\s*(?:{noun})|{alone})\b(?! [0-9]))"
         for at, (_, noun, alone) in enumerate(_PERIODS)
     ),
     re.IGNORECASE,
@@ -301,7 +308,8 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         replace(share, rough=_hedge(text, share.start, share.end)) if said else share
         for share in shares(text, said=said)
     )
-    take_free(multiples(text, said=said))
+    for multiple in multiples(text, said=said):
+        take_free([replace(multiple, rough=_hedge(text, multiple.start, multiple.end)) if said else multiple])
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue
@@ -322,8 +330,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             apart = text[figure.end : following.start]
             if len(apart) <= _SIGN_CHARS and not CLAUSE_END.search(apart) and _MORE_OR_LESS.match(text, following.end):
                 found[at + 1] = replace(following, unit=figure.unit)
-        if JOINED.fullmatch(text[figure.end : following.start]):
-            found[at] = _begun_range(figure, following)
+        if joined := JOINED.fullmatch(text[figure.end : following.start]):
+            is_rate = joined["and"] and following.unit == "%" and max(figure.values, default=0) > 100
+            found[at] = figure if is_rate else _begun_range(figure, following)  # `3,200 and 19 % VAT`
     share_years(text, found)
     lengths = list(_lengths(text, found))
     if said:
@@ -331,7 +340,13 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
     found += [*months_between(text, found), *numeric_months(text), *quarters(text)]
-    return [*found, *hours.values(), *hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
+    return [
+        *found,
+        *hours.values(),
+        *dotted_times(text),
+        *hours_and_minutes(text, said=False),
+        *(length for length, *_ in lengths),
+    ]
 
 
 def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure, Figure]]:
@@ -355,7 +370,8 @@ def _begun_range(figure: Figure, following: Figure) -> Figure:
     if figure.unit or not following.unit or figure.kind != following.kind:
         return figure
     values = figure.values
-    bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), frozenset())
+    spelled = following.bare if following.worded else NONE
+    bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), spelled)
     if bare and following.values:
         factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
         values |= {value * factor for value in values}

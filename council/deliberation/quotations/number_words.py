@@ -71,22 +71,19 @@ def number_words(text: str, language: str) -> list[Figure]:
     return sorted(numbers, key=lambda number: number.start - number.end)
 
 
+_WHOLE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_ZAHL = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
 _ODD_WORDS = re.compile(
-    r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)|(?P<whole>one|two|three|four) and a half"
-    r"|(?P<zahl>andert|einein|zweiein|dreiein|vierein)halb"
+    r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)"
+    rf"|(?P<whole>{_WHOLE}) and a half"
+    rf"|(?P<zahl>andert|(?:{_ZAHL})ein)halb"
     r"|half an?(?= (?:dozen|million|hour|day|year)\b)|(?:eine? )?halbe[nrs]?(?= (?:dutzend|million|stunde|tag|jahr)))(?![^\W_])",
     re.IGNORECASE,
 )
 _WHOLES = {
     "andert": 1,
-    "einein": 1,
-    "one": 1,
-    "zweiein": 2,
-    "two": 2,
-    "dreiein": 3,
-    "three": 3,
-    "vierein": 4,
-    "four": 4,
+    **{word: number for number, word in enumerate(_WHOLE.split("|"), 1)},
+    **{f"{word}ein": number for number, word in enumerate(_ZAHL.split("|"), 1)},
 }
 
 
@@ -133,12 +130,12 @@ _PARTITIVE = (  # `un quart des membres`, and neither `un cuarto de baño` nor `
     r"|de (?:l[ao]s?\b|l['’]|s[ue]s?\b|nos|leur|tou|tod|ces|est)))"
 )
 _SHARE = re.compile(
-    r"(?<!first )(?<!second )(?<!latter )(?<!other )\bhalf(?= (?:of|the|are|is|was|were)\b)|(?<=\bby )half\b"
+    r"(?<!first )(?<!second )(?<!latter )(?<!other )\bhalf(?= (?:of|the|are|is|was|were)\b)|(?<=\bby )half\b(?! an?\b)"
     r"|(?:(?<=\bthan )|(?<=\bis ))half(?=\s*(?:[.,;:)\[]|\Z))"
     r"|(?:\bdie hälfte|(?:(?<=\bla )|(?<=della ))(?:moitié|mitad|metà)|\bde helft)(?![^\W_])"
     r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
     r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b)| majority\b)"
-    r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth)s?\b(?! part)"
+    r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth|(?<=three[ -])quarter(?=s\b))s?\b(?! part| of an hour)"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
     r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) ?(?P<teil>drittel|viertel|fünftel|zehntel)(?:n?\b|(?=mehrheit))"
     rf"|\b(?:une?|un[ao]|een|le(?= (?:tiers|quart)\b)) (?P<piece>tiers|tercio|terzo|derde|quart|cuarto|quarto|kwart"
@@ -147,7 +144,7 @@ _SHARE = re.compile(
     r"|(?<!\be )\b(?P<plus>deux|trois|quatre|dos|tres?|cuatro|due|quattro|twee|drie)[ -]?(?P<pieces>tiers|tercios|terzi|derden?"
     rf"|quarts|cuartos{_PARTITIVE}|quarti|cuartas|kwart|cinquièmes|quint[aoi]s?|vijfden?|dixièmes|d[ée]cim[aoi]s?|tienden?)\b"
     r"(?: partes\b)?(?! d(?:['’]|e )(?:heure|h?ora)\b)"
-    r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b)",
+    r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b|[ -](?:majority|mehrheit))",
     re.IGNORECASE,
 )
 

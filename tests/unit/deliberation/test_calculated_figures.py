@@ -469,6 +469,51 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "A surplus of 67,200 EUR",
             "A surplus of 62,700 EUR",
         ),
+        (
+            "A costs 54,900 EUR, fitting 3,200 EUR and VAT 19 %.",
+            "A costs 69,139 EUR with fitting and VAT of 19 %; we pay 3,200 and 19 % VAT",
+            "A costs 69,193 EUR with both",
+        ),
+        (
+            "Contracts a year: 1,140, 960 and 1,425 EUR.",
+            "The first is 285 EUR cheaper; it is 675 EUR less than both others",
+            "It costs 1,245 EUR; It costs 1,605 EUR",
+        ),
+        (
+            "It runs 30,000 hours, the other 25,000 hours; so far 1 426 hours. We promise 2 000.",
+            "It runs five thousand more; 5,000 hours more; 574 short of the 2,000",
+            "It runs six thousand more; 547 short of the 2,000",
+        ),
+        ("It draws 4.6 kW for 2,900 hours a year.", "It uses 13,340 kWh a year", "It uses 13,430 kWh a year"),
+        ("Miete: von 640 auf 715 Euro.", "It rises by 75 EUR, 900 EUR more a year", "It rises by 57 EUR"),
+        ("A: 9,404.60 EUR, B: 17,388.25 EUR.", "Costs nearly doubled", "Costs doubled; Costs nearly tripled"),
+        ("9 % come often, 44 % at times.", "More than half, 53 %, come", "More than two thirds, 53 %, come"),
+        (
+            "52 % praise it, 39 % its sound, 71 % the seats.",
+            "13 points fewer praise it",
+            "29 % praise it; 48 % praise it",
+        ),
+        ("It rose from 6.8 to 7.3.", "It rose by half a point", "It rose by 0.6 points"),
+        (
+            "Break: 15 July to 11 August.",
+            "It is closed for four weeks; from 15/07 to 11/08",
+            "It is closed for five weeks; from 15/08",
+        ),
+        (
+            "The lease runs for 15 years from 1 January 2016.",
+            "15 years from 1 January 2016 are up in 2030",
+            "15 years from 2016 are up in 2032",
+        ),
+        (
+            "A motion needs drei Viertel der Stimmen.",
+            "It needs a 3/4 majority; Three quarters have to agree",
+            "It needs a 2/3 majority; Three fifths have to agree",
+        ),
+        (
+            "We had 52,400 visitors in 2019, and 9,404 members.",
+            "some 52,000; about 9,400 members",
+            "some 54,200; about 9,900 members",
+        ),
         ("For: 3 votes. Against: 1.", "Four votes were cast; It passed by 3 to 1", "It passed by 4 to 1"),
     ],
 )

@@ -104,6 +104,33 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "um 10 Uhr; 7 Stunden",
         ),
         ("Unterricht von 8 bis 21 Uhr, samstags bis 18 Uhr.", "ab 8 Uhr; bis 21 Uhr", "bis 20 Uhr; bis 19 Uhr"),
+        (
+            "Begin at quarter past seven, end at half past eight.",
+            "at 7:15 pm; 19:15; 20:30; quarter past seven",
+            "19:45; 20:15; half past nine",
+        ),
+        (
+            "Beginn um halb neun, Schluss um Viertel vor elf.",
+            "um 20.30 Uhr; 10:45 pm; halb neun",
+            "halb zehn; 22.15 Uhr",
+        ),
+        ("The last train leaves at 22.58, on Saturdays 0.41.", "at 22:58; 00:41; 22.58", "at 22:85; 22:59; 0:14"),
+        ("It costs 22.58.", "It costs 22.58", "at 22:58"),
+        (
+            "Kinotec 4 weeks, Brightwall 6 weeks.",
+            "four to six weeks; 4 to 6 weeks; vier bis sechs Wochen",
+            "five to six weeks; vier bis sieben Wochen",
+        ),
+        (
+            "Arbeitszeit 5,5 h.",
+            "five and a half hours; fünfeinhalb Stunden",
+            "six and a half hours; sechseinhalb Stunden",
+        ),
+        (
+            "It lends the money for five years.",
+            "a cinco años; per cinque anni",
+            "a siete años; per sette anni",
+        ),
         ("Mo–Fr 8–12 und 13–17.30 Uhr", "ab 8 Uhr; 13:00 Uhr; 8–12 und 13–17.30 Uhr; 17:30", "ab 9 Uhr"),
         ("Open 9am-5pm, on Sundays 10-4pm", "17:00; 10 am; 9 am; 16:00; from 9 to 5 pm", "18:00; 10 pm"),
         ("Room 5 from 3 to 4 pm", "Room 5; 15:00; 3 pm; 3 members", "3 am"),
