@@ -36,11 +36,11 @@ _NO_SUFFIX = (
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
 _CITATION = re.compile(
-    rf"[\[【<{{]\^?{CUE}`?(?P<inside>{_SPACED_ID}[^\[\]【】<>{{}}\n]{{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
+    rf"[\[【<{{][\^#@]?{CUE}`?(?P<inside>{_SPACED_ID}[^\[\]【】<>{{}}\n]{{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
     rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
-    rf"|\[{CUE}`?(?P<file>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?\](?![(:\[])"
+    rf"|(?:\[|(?<!\])\(){CUE}`?(?P<file>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?![(:\[])"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?"
     r"|(?::p?|[:,]? (?P<opened>\()?(?i:(?P<many>lines|pages|pp?\.|zeilen|seiten|lignes)"
@@ -58,16 +58,16 @@ _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGN
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
-    rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(]|[-–—]\s)?\s*(?P<rest>.*)",
+    rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
     re.DOTALL,
 )
 _A_PLACE = r"(?:L|p\.?)?\s?[0-9]{1,7}"
-_TO = r"\s*(?:[-–—]|\b(?:to|bis|à)\b)\s*"
+_TO = r"\s*(?:[-–—]|\.\.|\b(?:to|bis|à)\b)\s*"
 _A_RANGE = rf"{_A_PLACE}(?:{_TO}{_A_PLACE})?"
 _UNIT = r"(?:(?:lines?|ll?\.|pages?|pp?\.?|zeilen?|z\.|seiten?|s\.|lignes?)\s*)?"
 _RANGES = re.compile(rf"{_UNIT}(?P<ranges>{_A_RANGE}(?:\s*(?:[,;+&]|and|und|et)\s*{_A_RANGE})*)", re.IGNORECASE)
 _LOCATED = re.compile(
-    r"(?P<path>[^:#]{1,512}?)(?:\s*[:#]\s*|\s*,\s*(?=[a-z])|\s+\(?(?=(?:line|page|zeile|seite|ligne|ll?\.|pp?\.)))(?P<where>.+)",
+    r"(?P<path>[^:#]{1,512}?)(?:\s*[:#]\s*|\s*[,;]\s*(?=[a-z])|\s+\(?(?=(?:line|page|zeile|seite|ligne|ll?\.|pp?\.)))(?P<where>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _TO_PATH = re.compile(r"\s*[,;]\s*(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}[:#])")
@@ -206,11 +206,16 @@ def linked_as_cited(text: str, paths: KnownPaths, is_code: Callable[[int], bool]
 
 
 def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths) -> str:
-    """The text without the backticks of those `spans` of code that are nothing but citations: `[E1: a.md:3]`."""
+    """The text without the backticks of those `spans` of code that are nothing but citations: `[E1: a.md:3]`, `a.md:3`."""
     pieces: list[str] = []
     at = 0
     for start, end in spans:
         inside = text[start:end].strip("` ")
+        places = list(_places("", paths.hidden(inside)))
+        if len(places) == 1 and places[0].first and paths.is_named_by(paths.shown(places[0].path)):
+            pieces += (text[at:start], f"[{inside}]")
+            at = end
+            continue
         found = list(citations(inside, bare=True, paths=paths))
         between = [inside[one.end : other.start] for one, other in pairwise(found)]
         is_whole = found and found[0].start == 0 and found[-1].end == len(inside)
@@ -246,6 +251,8 @@ def _linked(target: str) -> str:
 
 def _is_of_file(match: re.Match[str], paths: KnownPaths) -> bool:
     name = match["file"]
+    if match[0][0] == "(":
+        return paths.is_named_by(paths.shown(name))
     return "/" in name or _DOCUMENT.fullmatch(name) is not None or paths.is_named_by(paths.shown(name))
 
 
@@ -299,7 +306,14 @@ def _part(text: str) -> tuple[list[CitedPlace], bool]:
     if match is None:
         return [], True
     id = match["id"].upper().replace(" ", "")
-    rest = _ASIDE.sub("", match["rest"].strip()).rstrip(")").replace("`", "").replace("#page=", ":p").strip()
+    rest = (
+        _ASIDE.sub("", match["rest"].strip())
+        .rstrip(")")
+        .replace("`", "")
+        .replace("#page=", ":p")
+        .strip(" \"“”'")
+        .rstrip(".")
+    )
     if match["through"]:
         first, last = int(id[1:]), int(match["through"][1:])
         return [CitedPlace(f"E{number}") for number in range(first, min(last, first + _MAX_IDS) + 1)], bool(rest)
@@ -318,6 +332,8 @@ def _places(id: str, rest: str) -> Iterator[CitedPlace]:
         path = ""
     elif located and (found := _RANGES.fullmatch(located["where"].strip().rstrip(")"))):
         path = _path(located["path"])
+        if id and not _A_PATH.fullmatch(path):  # `E2: minutes, line 5`
+            path = ""
     else:
         path = _path(rest)
         if _A_PATH.fullmatch(path):

@@ -172,6 +172,8 @@ class _LookUp:
             missing = sum(finding.standing != "cited" for finding in self._figures)
             what = f"{missing} not there" if missing else "all there"
             told.append(f"Figures looked up in the lines cited for them: {len(self._figures)}; {what}.")
+        if told:
+            told.append("Positions and turns were not checked.")
         return " ".join(told)
 
     def sections(self) -> Iterator[Section]:

@@ -79,7 +79,8 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "### Confidence\n\n0.75 of 1. This is the writer's own estimate, and it is not calibrated.\n\n"
         "### What would change our mind\n\n- More than one writer.\n\n"
         "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. No agent stated its position, so none is "
-        "listed. Quotations looked up in what was read: 1; 1 found as cited.*"
+        "listed. Quotations looked up in what was read: 1; 1 found as cited. "
+        "Positions and turns were not checked.*"
     ) in page
     assert "[unverified]" not in page
 

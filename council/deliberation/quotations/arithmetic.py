@@ -33,7 +33,7 @@ _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third 
 _STEM = 4  # letters of a noun, of one thing and of many
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
-OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
+OF = frozenset({"of", "out", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
 _CENT = 0.005  # for there are many such totals, and one of them would round to any number
 # `4 to 1`: a vote is read, and not calculated.
 _TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
@@ -138,7 +138,10 @@ def follows(said: Figure, given: Operands) -> bool:
 
 def is_multiple(said: Figure, factor: Figure, named: Iterable[Figure], sources: Sequence[Figure]) -> bool:
     """True for a price, taken `factor` times: one that the sentence names, or one that the sources name for a period, of
-    which `factor` is so many."""
+    which `factor` is so many. True also for a share of a price that the sources name."""
+    if said.kind == "number" and factor.unit == "%" and said.unit in CURRENCIES:
+        share = factor.bare_value if factor.worded else factor.value / 100
+        return any(_is(said, [share * price.value]) for price in sources[:_MAX_PRICES] if price.unit == said.unit)
     whole = factor.kind == "number" and all(value.denominator == 1 and value > 1 for value in factor.bare)
     if said.kind != "number" or said.unit not in CURRENCIES or not whole or factor.unit not in ("", *_LENGTHS):
         return False

@@ -35,7 +35,9 @@ Support = Literal["said", "follows", "counted"]
 _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
-_MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
+_MAX_DERIVED = 1_000  # figures of one decision that are tried as sums and products
+_MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
+_OF_TIME = re.compile("month|monat|year|jahr|week|woche|day|tag|hour|stunde|mois|année|jour")
 _THING = 4  # letters of a noun: in, of and per are shorter
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
@@ -445,8 +447,8 @@ def _says(source: Figure, said: Figure) -> bool:
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
-    bare = source if said.unit else said
-    if "%" in (said.unit, source.unit) and len(bare.noun) >= _THING:  # `12 members` are no 12 %
+    bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months
+    if (said.unit in _MEASURES or source.unit == "%") and len(bare.noun) >= _THING and not _OF_TIME.match(bare.noun):
         return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 

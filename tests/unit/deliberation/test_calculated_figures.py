@@ -514,6 +514,17 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "some 52,000; about 9,400 members",
             "some 54,200; about 9,900 members",
         ),
+        (
+            "Die Kaution beträgt 3 Monatsmieten.",
+            "It is three months of rent",
+            "It is four months of rent",
+        ),
+        ("4 of 7 members came.", "7 members; 4 out of 7 members", "7 weeks; 7 years; 7 kg; five out of seven members"),
+        (
+            "It costs 19,900 EUR.",
+            "Half of it is 9,950 EUR; a third of 19,900 EUR is 6,633 EUR; 15 % are 2,985 EUR",
+            "Half of it is 9,590 EUR; a third of 19,900 EUR is 6,363 EUR; 15 % are 2,958 EUR",
+        ),
         ("For: 3 votes. Against: 1.", "Four votes were cast; It passed by 3 to 1", "It passed by 4 to 1"),
     ],
 )

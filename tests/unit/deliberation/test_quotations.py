@@ -415,6 +415,25 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
         ("It grows [E1: needs.md:2].", "It grows [E1: docs/needs.md:2]."),
         ("It grows [E1: ./docs/needs.md, lines 2–4].", "It grows [E1: docs/needs.md:2-4]."),
         ("It grows [E1: docs/needs.md:4-9999].", "It grows [E1: docs/needs.md:4-5]."),
+        *(
+            (f"It grows {cited}.", "It grows [E1: docs/needs.md:2].")
+            for cited in (
+                "[E1 · docs/needs.md:2]",
+                "[E1/docs/needs.md:2]",
+                "[E1; docs/needs.md; lines 2-2]",
+                "[E1 in docs/needs.md:2]",
+                '[E1: "docs/needs.md:2"]',
+                "[E1: docs/needs.md:2.]",
+                "[E1: docs/needs.md:2..2]",
+                "[E1: the needs, line 2]",
+                "[#E1: docs/needs.md:2]",
+                "`docs/needs.md:2`",
+                "`needs.md:2`",
+            )
+        ),
+        ("It grows (source: docs/needs.md).", "It grows [E1: docs/needs.md]."),
+        ("It grows (needs.md).", "It grows [E1: docs/needs.md]."),
+        ("It grows (other.md), says `other.md:2`.", "It grows (other.md), says `other.md:2`."),
         ("It grows [E1: 2-4].", "It grows [E1: docs/needs.md:2-4]."),
         ("It grows [E1: docs/needs.md:2, 4].", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
     ],
