@@ -169,6 +169,28 @@ def test_the_page_of_a_rehearsal_is_no_passage_for_a_language_model(
     assert ["12 EUR" in found["text"], "99 EUR" in found["text"]] == [True, False]
 
 
+def test_the_script_of_a_rehearsal_is_no_passage_for_a_language_model(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "rehearsal.yaml").write_text('replies:\n  - role: AUDITOR\n    text: "The heron fund holds 99 EUR."\n')
+    (home / "fund.yaml").write_text("funds:\n  - text: The heron fund holds 12 EUR.\n")
+    fake.reply = asking("Let me see.", ASK.replace(", scope=memory", ""))
+    found = steps(home, run_task(home, env, "What is written?"))["round/1/COORDINATOR/request/1"]
+    assert ["12 EUR" in found["text"], "99 EUR" in found["text"]] == [True, False]
+
+
+def test_memory_quotes_an_agents_answer_and_not_the_task_it_was_given(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    task = "How much does the heron fund hold?"
+    fake.reply = lambda request: text(SAID)
+    run_task(home, env, task)
+    found = run_cli("cortex", "query", task, "--scope", "memory", "--json", cwd=home)
+    passages = [hit["quotation"].strip() for hit in json.loads(found.stdout)["hits"]]
+    assert "4,711 EUR" in "".join(passages)
+    assert task not in passages
+
+
 @pytest.mark.parametrize("lines", ["", ":8-60"])
 def test_a_language_model_cannot_read_the_page_of_a_rehearsal_and_a_rehearsal_can(
     home: Path, fake: FakeGemini, env: dict[str, str], lines: str

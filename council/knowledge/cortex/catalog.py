@@ -16,7 +16,7 @@ from council.ids import sha256_hex
 from council.storage.files import read_limited, write_atomic
 from council.typed_json import decode_json
 
-SCHEMA = "council.cortex/5"  # of catalog, index fields, chunking and words together: another one means rebuilding
+SCHEMA = "council.cortex/6"  # of catalog, index fields, chunking and words together: another one means rebuilding
 _MAX_CATALOG_BYTES = 512 << 20
 
 

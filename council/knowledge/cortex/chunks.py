@@ -37,6 +37,7 @@ _ARTIFACT_MARKS = (
     "command_sha256:",
 )  # keys that only the council's own decision pages have, now and once
 _MEMORY_MARK = "rehearsed:"  # and one of an agent's archived memory
+_ASKED_BY = "ORCHESTRATOR"  # the heading there of what an agent was told
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ def cut(path: str, text: str) -> list[Chunk]:
     lines = split_lines(text)
     if path.lower().endswith(_MARKDOWN) or document_kind(path) in _AS_MARKDOWN:
         sections = _markdown_sections(lines)
+        if front_matter_value(text, _MEMORY_MARK.removesuffix(":")):  # an agent's words, and not what it was asked
+            sections = [section for section in sections if not section.heading.endswith(f" > {_ASKED_BY}")]
     elif is_paged(path):
         marks = [(index, page) for index, line in enumerate(lines) if (page := marked_page(line)) is not None]
         ends = [*(index for index, _ in marks[1:]), len(lines)]
@@ -101,6 +104,12 @@ def front_matter_value(text: str, key: str) -> str:
 def is_artifact(text: str) -> bool:
     """Tells whether a Markdown text is a decision page of a council, wherever it lies."""
     return any(line.startswith(_ARTIFACT_MARKS) for line in front_matter_lines(text))
+
+
+def is_script(path: str, text: str) -> bool:
+    """Tells whether it is the script of a rehearsal, which holds what a model is to say."""
+    is_yaml = path.lower().endswith((".yaml", ".yml"))
+    return is_yaml and all(re.search(key, text, re.MULTILINE) for key in (r"^replies:", r"^\s+(?:- )?(?:text|error):"))
 
 
 def is_rehearsed_artifact(text: str) -> bool:

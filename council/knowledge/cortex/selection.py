@@ -16,7 +16,7 @@ from typing import Protocol
 
 from council.errors import PathRefused
 from council.knowledge.cortex.catalog import Stamp
-from council.knowledge.cortex.chunks import front_matter_value, is_rehearsed_artifact
+from council.knowledge.cortex.chunks import front_matter_value, is_rehearsed_artifact, is_script
 from council.knowledge.library import is_closed, is_denied
 from council.storage.globs import Letters, Token, Wild
 from council.storage.paths import UPLOADS_FOLDER, ConfinedRoot, PathRules
@@ -111,7 +111,7 @@ class HomeFiles:
         return self._installed().get(path) == sha256
 
     def groups(self, path: str, text: str) -> tuple[str, ...]:
-        return () if is_rehearsed_artifact(text) else (of_language_models(),)
+        return () if is_rehearsed_artifact(text) or is_script(path, text) else (of_language_models(),)
 
 
 class ArchivedMemory:
