@@ -47,6 +47,7 @@ def test_a_figure_that_the_cited_line_does_not_say_is_marked_on_the_page_in_the_
     assert run_cli("report", "last", "--output", "out.html", cwd=home).returncode == 0
     report = (home / "out.html").read_text()
     assert "21,900 EUR <mark>[not in the cited lines]</mark>" in report
+    assert report.index("21,900 EUR <mark>") < report.index("1 figure is not in the cited lines")  # the answer leads
     assert re.search(
         r'\[<a class="cite" href="#E1">E1<span [^>]*>[^<]*Kangoo[^<]*</span></a>: docs/offers.md:4\]', report
     )
