@@ -218,6 +218,8 @@ class _LookUp:
             if count:
                 subject, it = (f"1 {what} is", "it is") if count == 1 else (f"{count} {what}s are", "they are")
                 yield f"{subject} {why}; {it} marked `{mark}`."
+        if self._quotations.figures.gave_up:
+            yield "The decision has very many figures; whether the last ones follow from cited ones was not calculated."
         if self._unknown:
             yield f"Cited, but never given to the council: {', '.join(self._unknown)}; marked `{NO_SUCH_EVIDENCE}`."
         if self._no_places:

@@ -242,6 +242,11 @@ class CitedFigures:
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
         self._cells: dict[int, Cells] = {}
 
+    @property
+    def gave_up(self) -> bool:
+        """True when no more figures are tried as sums, products or shares: a text had too many."""
+        return not all(self._left.values())
+
     @cached_property
     def _task(self) -> tuple[Figure, ...]:
         return tuple(figures(self._words))

@@ -237,7 +237,7 @@ class Quotations:
         self, passages: Sequence[Passage], issued: Iterable[str], said: Iterable[str] = (), task: str = ""
     ) -> None:
         self.passages = passages
-        self._figures = CitedFigures(passages, task)
+        self.figures = CitedFigures(passages, task)
         self._task = task
         self._words: dict[str, bool] = {}  # ids that the matter itself uses as words
         self._spoken = tuple(said)
@@ -385,7 +385,7 @@ class Quotations:
             owned = groups(parts)
             judged = {figure.start: dict.fromkeys(places_of) for figure, places_of in owned}
             spoken = words[ends[number - 1] if number else 0 : ends[number] if number < len(ends) else None]
-            for figure, standing in self._figures.standings(owned, here, spoken):
+            for figure, standing in self.figures.standings(owned, here, spoken):
                 wholes = {(each.id, each.path) for each in judged[figure.start] if each.first is None}
                 shown = [  # a place within another one is not named beside it
                     str(each)

@@ -353,6 +353,14 @@ def test_a_citation_of_a_path_with_any_punctuation_is_a_link() -> None:
     assert f"Take alpha {link}." in render(page(transcript=odd), "artifacts/out.md")
 
 
+@pytest.mark.parametrize(("many", "told"), [(999, False), (1_001, True)])
+def test_a_decision_with_too_many_figures_says_that_the_last_ones_were_not_calculated(many: int, told: bool) -> None:
+    said = "".join(f"It is {number} EUR [E1:1]. " for number in range(5_000, 5_000 + many))
+    record = RECORD.model_copy(update={"answer": f"{said}."})
+    shown = page(transcript=whole(closings=[closing(record=ClosingRecord(record))]))
+    assert any("whether the last ones follow from cited ones" in note for note in shown.notes) is told
+
+
 UNREAD = ClosingRecord(None, fault="`confidence`: input should be less than or equal to 1; it is 2")
 
 
