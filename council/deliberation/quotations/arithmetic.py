@@ -37,6 +37,7 @@ OF = frozenset({"of", "out", "von", "sur", "di", "van"})  # between a part and i
 _CENT = 0.005  # for there are many such totals, and one of them would round to any number
 # `4 to 1`: a vote is read, and not calculated.
 _TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
+_DAY = 1_440  # minutes
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _FINEST = 4  # decimals
@@ -82,6 +83,8 @@ def follows(said: Figure, given: Operands) -> bool:
             return True
     if said.kind == "date":
         return _is_end_of_term(said, given)
+    if said.kind == "time":
+        return _is_so_long_after(said, given)
     if said.kind != "number" or (said.is_count and said.noun in _TO):
         return False
     sources, beside, added, counted, asked = (
@@ -197,14 +200,14 @@ def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]
 def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) -> bool:
     """True for what so many nights cost so many guests, what six cost at 4 % off, what a share of a month's rent is in a year.
     True also for so many at one price and what the sentence counts besides, at another: two adults and three children."""
-    if said.unit not in CURRENCIES:
+    if not is_price(said):
         return False
-    prices = [each for each in cited if each.unit == said.unit]
+    prices = [each for each in cited if each.unit == said.unit and is_price(each)]
     rates = list({each.value: each for each in (*named, *cited) if each.unit == "%"}.values())
     shares = [(each.value / 100, 1 - each.value / 100, 1 + each.value / 100) for each in rates[:_MAX_RATES]]
     counts = [each.bare_value for each in named if each.bare and (not each.unit or each.unit in _LENGTHS)]
     factors = [*((each,) for each in counts), *shares]
-    many = {a * b for some, others in combinations(factors, 2) for a, b in product(some, others)}
+    many = {a * b for at, count in enumerate(counts, 1) for others in factors[at:] for b in others for a in [count]}
     once = {each for some in factors for each in some}
     for one in prices:
         in_a_period = _in_a_period(said, one)
@@ -301,6 +304,23 @@ def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
             yield Fraction(int(each * places + Fraction(1, 2)), places)
 
 
+def _is_so_long_after(said: Figure, given: Operands) -> bool:
+    """True for a time of day so long after or before another one, where the sentence says how long, or few cited lines do."""
+    times = [each for each in (*given.beside, *given.sources) if each.kind == "time"][:_MAX_OPERANDS]
+    named, cited = (
+        [each for each in some if each.unit == "minute" and each.kind == "number"]
+        for some in (given.beside, given.sources)
+    )
+    few = cited if len(times) * len(cited) <= _MAX_COMPARED else ()
+    lengths = [each for each in (*named, *few) if each.value < _DAY / 2]  # `19h30` is also a length
+    found = (
+        (time + sign * length) % _DAY
+        for one, other in product(times, lengths)
+        for time, length, sign in product(one.values, other.values, (1, -1))
+    )
+    return near(said, said.values, found)
+
+
 def _is_end_of_term(said: Figure, given: Operands) -> bool:
     """True for a date so long after or before another one, where the sentence says how long, or few cited lines do. For a year,
     so many years after one, the sentence says both. A term may end on the day before."""
@@ -314,7 +334,7 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
     cited = [each for each in given.sources if each.unit in _LENGTHS and each.value < _MAX_TERM]
     if (
         not is_year
-        and all(year and day for year, _, day in said.dates)
+        and all(year for year, *_ in said.dates)
         and len(begins) * (len(terms) + len(cited)) <= _MAX_COMPARED
     ):
         terms += cited
@@ -403,7 +423,7 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
         if factor.unit == "%" and amount.unit not in _LENGTHS:
             share = factor.bare_value if factor.worded and factor.bare_value < 1 else factor.value / 100  # `two thirds`
             factors = [share, 1 + share, 1 - share]
-        elif not factor.unit and (said.unit or said.value >= _SMALL):
+        elif not factor.unit and (said.unit or said.value >= _SMALL or (is_price(said) and is_price(amount))):
             factors = [factor.value]
         elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
             factors = [factor.value / length for length in _LENGTHS[factor.unit]]
@@ -462,8 +482,8 @@ def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]
             away = there - value
             if value == there or (
                 (said.rough == "about" and abs(away) <= min(_ROUGHLY * there, _grain(said, value)))
-                or (said.rough == "over" and 0 <= away <= _BEYOND * value)
-                or (said.rough == "under" and 0 <= -away <= _BEYOND * value)
+                or (said.rough in ("over", "least") and 0 <= away <= _BEYOND * value)
+                or (said.rough in ("under", "most") and 0 <= -away <= _BEYOND * value)
             ):  # fmt: skip
                 return True
     return False

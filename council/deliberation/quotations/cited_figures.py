@@ -23,7 +23,7 @@ from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_multiple, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
+from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands, names_a_limit
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
@@ -111,6 +111,10 @@ class CitedLines:
     @cached_property
     def weekdays(self) -> set[int]:
         return weekdays_named("\n".join((*self.lines, *self.above)), self.index.figures)
+
+    @cached_property
+    def names_a_limit(self) -> bool:
+        return any(map(names_a_limit, self.lines))
 
     @property
     def counts(self) -> set[int]:
@@ -212,7 +216,8 @@ class FigureIndex:
     def has_another(self, said: Figure) -> bool:
         """True when figures of its unit are there, and none that it may be or that lies within its bound."""
         alike = [each.value for each in self.figures if each.unit == said.unit and each.kind == "number"]
-        within = {"over": max(alike, default=0) >= said.value, "under": min(alike, default=0) <= said.value}
+        above, below = max(alike, default=0) >= said.value, min(alike, default=0) <= said.value
+        within = {"over": above, "least": above, "under": below, "most": below}
         return bool(alike) and not self.says(said) and not within.get(said.rough, False)
 
     def contradicts(self, said: Figure) -> bool:
@@ -323,6 +328,8 @@ class CitedFigures:
         beside: Sequence[tuple[Figure, Support]],
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
+        if figure.rough in ("least", "most") and any(each.names_a_limit for each in lines):
+            figure = replace(figure, rough="")
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))
             return "said" if figure.weekday in known else None

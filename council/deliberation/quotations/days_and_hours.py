@@ -127,9 +127,9 @@ _QUARTER = re.compile(
 _TIMES_OF_DAY = re.compile(
     rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
     r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
-    r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
-    r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
-    r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
+    r"(?:\s?(?P<half>[ap])(?:m\b|\.m\b\.?)|\s?(?:Uhr|h)\b)?"
+    r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])(?:m\b|\.m\b\.?)"
+    r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b(?:\s(?P<m4>[0-5][0-9])\b(?![.,:]?[0-9]))?)"
 )
 _CLOCK_PARTS = {
     word: minutes
@@ -324,7 +324,7 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
     """The minutes since midnight; two readings of `3:30`, which may be in the afternoon."""
     spelled = match["h"] or match["h2"] or match["h3"]
     hour = int(spelled)
-    minute = int(match["m"] or match["m2"] or match["m3"] or 0) + Fraction(int(match["s"] or 0), 60)
+    minute = int(match["m"] or match["m2"] or match["m3"] or match["m4"] or 0) + Fraction(int(match["s"] or 0), 60)
     half = (match["half"] or match["half2"] or "").lower()
     if half:
         return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 Kind = Literal["number", "date", "time", "label", "weekday"]
-Hedge = Literal["", "about", "over", "under"]
+Hedge = Literal["", "about", "over", "under", "least", "most"]
 NONE: frozenset[Fraction] = frozenset()
 _MAX_COUNTED = 12  # things that a writer counts, instead of reading their number
 

@@ -31,7 +31,14 @@ from council.deliberation.quotations.days_and_hours import (
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
 from council.deliberation.quotations.normalization import EMPHASIS, UNSPACED
-from council.deliberation.quotations.number_words import language_of, multiples, number_words, odd_words, shares
+from council.deliberation.quotations.number_words import (
+    language_of,
+    multiples,
+    number_words,
+    odd_words,
+    ones_in_many,
+    shares,
+)
 from council.markup import CLAUSE_END
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
@@ -153,7 +160,7 @@ _SECTION_CHARS = 12
 # Before the number of a line, a paragraph or an item of a source, and behind it: no operand either.
 _NUMBERS_LINE = re.compile(
     r"(?:^|\n)[ \t>*_#-]*(?:(?:(?:§+ ?|Art(?:\.|ikel|icle) ?)[0-9]+[a-z]?,? ?)?(?P<opens>\()|(?P<bare>))\Z"
-    r"|\b(?i:pos\.|position|posten|n[ro]\.|n[°º]|item|abs\.|absatz|paragraph)\s?\Z"
+    r"|\b(?i:pos\.|position|posten|n[ro]\.|n[°º]|item|question|frage|abs\.|absatz|paragraph)\s?\Z"
 )
 _BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b")
@@ -209,6 +216,14 @@ _HEDGE = re.compile(
     rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las?|de|il|gli|i)|['’])?\s*\*{{0,3}}(?:€|\$|£|¥|₹|{_CODES})?\s*\*{{0,3}}\Z",
     re.IGNORECASE,
 )
+# Of these a limit is made, which a text may name, too: it is then the same one, and no rounder.
+_LIMIT = re.compile(
+    r"\b(?:at (?:the )?(?:least|most)|a (?:minimum|maximum) of|no (?:fewer|more) than|up to|limit|or (?:more|less|fewer)"
+    r"|mindestens|wenigstens|minimal|höchstens|maximal|bis zu|oder (?:mehr|weniger)|au (?:moins|plus|minimum|maximum)|jusqu['’]à"
+    r"|ou (?:plus|moins)|al menos|como (?:mínimo|máximo|mucho)|hasta|almeno|come minimo|al massimo|fino a|minstens|hoogstens"
+    r"|ten (?:minste|hoogste))\b",
+    re.IGNORECASE,
+)
 # Before such words, in the same clause, it says the opposite; behind the figure it does so of a German verb.
 _NOT = re.compile(
     r"\b(?:no|not(?! only)|\w+n['’]t|cannot|none|neither|never|pas|kein(?:er|e[nrs]?)?|nicht|weder|nie"
@@ -237,7 +252,9 @@ _LABELLED = re.compile(
     r"|seiten?|runde|frage|p\.|pp\.|ll?\.|z\.)\s*(?:(?:no|nr)\.\s*)?(?:[0-9]+\s*(?:[-–—,]|and|und|to|bis)\s*)*\Z",
     re.IGNORECASE,
 )
-_SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) )\Z", re.IGNORECASE)
+_SIGN = re.compile(
+    r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) |\|\s{0,3}[-–]\s)\Z", re.IGNORECASE
+)
 _RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
 _OPENS, _CLOSES = re.compile(r"(?:[|\t]\s*|[;\"])\(\s*\Z"), re.compile(r"\s*\)\s*?(?:[|\t;\"\n]|\Z)")  # `| (1,200) |`
 _SIGN_CHARS = 60
@@ -276,6 +293,10 @@ _EACH = re.compile(
 _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
 
 
+def names_a_limit(text: str) -> bool:
+    return _LIMIT.search(text) is not None
+
+
 def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure]:
     """The figures of a text, in order. `language` is that of number words; empty: its own. `said`: the text is a writer's
     own, whose numbers of options and steps are no figures, and whose figures may be rough."""
@@ -308,6 +329,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         replace(share, rough=_hedge(text, share.start, share.end)) if said else share
         for share in shares(text, said=said)
     )
+    take_free(ones_in_many(text, said=True) if said else ())
     for multiple in multiples(text, said=said):
         take_free([replace(multiple, rough=_hedge(text, multiple.start, multiple.end)) if said else multiple])
     for match in _DIGITS.finditer(text):
@@ -344,6 +366,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         *found,
         *hours.values(),
         *dotted_times(text),
+        *ones_in_many(text, said=False),
         *hours_and_minutes(text, said=False),
         *(length for length, *_ in lengths),
     ]
@@ -419,12 +442,15 @@ def _hedge(text: str, start: int, end: int) -> Hedge:
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
     if hedge is None:
         behind = _BEHIND.match(text, end)
-        return "" if behind is None else "over" if behind["over"] else "under"
+        return "" if behind is None else "least" if behind["over"] else "most"
     if hedge["about"]:
         return "about"
     denied = hedge["denied"] or _NOT.search(text, max(0, hedge.start() - _NOT_CHARS), hedge.start()) is not None
     denied = denied or (_GERMAN_VERB.match(hedge[0]) and _NOT_BEHIND.match(text, end))
-    return "over" if bool(hedge["over"]) is not bool(denied) else "under"
+    above = bool(hedge["over"]) is not bool(denied)
+    if denied or _LIMIT.search(hedge[0]):
+        return "least" if above else "most"
+    return "over" if above else "under"
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -443,6 +469,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         or (multiplier["m"] if unit or multiplier[0] == "M" or _MONEY.match(text, multiplier.end()) else "")
     )
     if multiplier is not None and word:
+        if re.fullmatch(r"[0-9]{1,3},[0-9]{3}", figure.text):  # `1,385 Mio.`
+            values |= {Fraction(figure.text.replace(",", "."))}
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
     bare = values if large == 1 else values | figure.values
     measured = _UNIT.match(text, end)

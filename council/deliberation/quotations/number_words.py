@@ -149,11 +149,22 @@ _SHARE = re.compile(
 )
 
 
+_ONE_IN = re.compile(
+    rf"\b(?:one|1) (?:in|(?:[^\W\d_]+ )?(?:per|pro|je|auf)) (?P<many>{_WHOLE}|[2-9]|[1-9][0-9])\b", re.IGNORECASE
+)
 _HALF = re.compile(  # of a source: `pupils pay half`, `half in advance`
     r"(?<!and a )(?<!first )(?<!second )\bhalf\b(?!-|[ -](?:an?|past|hours?|days?|years?|time|term|board)\b)"
     r"|\b(?:zur hälfte|la moitié|la mitad|la metà|de helft)\b",
     re.IGNORECASE,
 )
+
+
+def ones_in_many(text: str, *, said: bool) -> Iterator[Figure]:
+    """`one in six`, as a share. Of a source also `1 teacher per 12 pupils`."""
+    for match in _ONE_IN.finditer(text):
+        if not (said and " in " not in match[0]):
+            part = Fraction(1, int(match["many"]) if match["many"].isdigit() else _WHOLES[match["many"].lower()])
+            yield Figure(*match.span(), match[0], frozenset({100 * part}), frozenset({part}), "%", worded=True)
 
 
 def shares(text: str, *, said: bool) -> Iterator[Figure]:

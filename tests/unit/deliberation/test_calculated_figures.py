@@ -519,6 +519,27 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "It is three months of rent",
             "It is four months of rent",
         ),
+        (
+            "Cover is at most 600,000 EUR. Notice: at least 21 days.",
+            "It is at most 600,000 EUR; at least 21 days; more than 550,000 EUR; over 20 days",
+            "It is at most 660,000 EUR; at least 19 days; at least 25 days; no more than 660,000 EUR",
+        ),
+        ("We have 612 members and 21 days.", "at most 650 members; at least 600 members", "at most 600 members"),
+        ("One in six keeps a dog.", "One in six does; 1 in 6; about 17 %", "One in five does; one in seven"),
+        ("Question 4: weekly 96, monthly 71, never 105.", "38.6 % never do", "38.0 % never do"),
+        ("Adult 7.80. Child 3.90.", "Two adults pay 15.60; two adults and one child pay 19.50", "Two adults pay 16.50"),
+        (
+            "It costs 285 EUR. The frost took 12 %, and late payers pay 3 % more.",
+            "Late, it is 293.55 EUR",
+            "It is 258 EUR",
+        ),
+        ("Cars must be there 20 minutes before departure at 08:40.", "by 8:20 a.m.; at 08:20", "by 8:30 a.m."),
+        (
+            "Inspected on 12/09/2022, and then every two years.",
+            "again in September 2024; by 12 September 2024",
+            "again in October 2024",
+        ),
+        ("| A | 900 |\n| B | 480 |\n| discount | - 138 |", "That makes 1,242", "That makes 1,224"),
         ("4 of 7 members came.", "7 members; 4 out of 7 members", "7 weeks; 7 years; 7 kg; five out of seven members"),
         (
             "It costs 19,900 EUR.",
