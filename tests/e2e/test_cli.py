@@ -599,7 +599,10 @@ LETTER = (
     "Le comité a décidé lors de la réunion que le toit de la cabane doit être réparé avant le début de cet hiver. " * 3
 )
 STATUTES = "Die Aufnahmegebühr beträgt 150,00 €, zahlbar an den Kassenwart.\n"
-FEES = "| Position | Betrag |\n|---|--:|\n| Aufnahmegebühr | 175,00 € |\n| Mahnung | 5,00 € |\n| Summe | 190,00 € |\n"
+FEES = (
+    "| Position | Betrag |\n|---|--:|\n| Aufnahmegebühr | 175,00 € |\n| Mahnung | 5,00 € |\n| Summe | 190,00 € |\n"
+    "| 19 % MwSt. | 33,00 € |\n"
+)
 
 
 def test_offline_reads_german_checks_totals_and_says_first_what_it_cannot_read(tmp_path: Path) -> None:
@@ -614,9 +617,10 @@ def test_offline_reads_german_checks_totals_and_says_first_what_it_cannot_read(t
     extract = page.split("## Extract")[1].split("## Task")[0]
     first = extract.index("**This engine reads English and German only.** `lettre.md`")
     assert first < extract.index("Closest to an answer") < extract.index("says 150,00 €, “Aufnahmegebühr | 175,00 €”")
-    assert "says 190,00 €; the figures above it make 180 [[E3 gebuehren.md:3-4](../gebuehren.md#L3)]." in extract
+    assert "says 190,00 €; the figures above it make 180 € [[E3 gebuehren.md:3-4](../gebuehren.md#L3)]." in extract
+    assert "says 33,00 €; 19 % of 190,00 € make 36,10 € [[E3 gebuehren.md:5](../gebuehren.md#L5)]." in extract
     assert "not in the cited lines" not in extract
-    assert "Figures looked up in the lines cited for them: 4; all there." in extract
+    assert "Figures looked up in the lines cited for them: 8; all there." in extract
     assert "**Marked as open.** None found by this check." in extract
     assert page.count("### ROUND") == 1
 

@@ -62,6 +62,15 @@ def parse_number(text: str, language: str = "en") -> float | None:
     return None if value is None else -value if plain.startswith("-") else value
 
 
+def written_like(shown: str, told: float, value: float, language: str) -> str:
+    """Another value, in the unit in which `shown` writes `told` and with the marks of the language: 33 EUR beside 35.00 EUR."""
+    digits = re.findall(_DIGITS, shown)
+    number = _number(digits[0], language) if len(digits) == 1 and told else None
+    text = f"{value if number is None else value * number / told:,.2f}".removesuffix(".00")
+    text = text.translate(str.maketrans(",.", ".,")) if language == "de" else text
+    return text if number is None else shown.replace(digits[0], text)
+
+
 def exchanged_digits(a: float, b: float) -> int:
     """The digits of two figures, three or more, of which two neighbours have changed places: 4,512 and 4,152; else 0."""
     one, other = (f"{abs(value):.4f}".rstrip("0").rstrip(".") for value in (a, b))

@@ -36,8 +36,7 @@ def disagreements(case: Case, limit: int) -> ExtractSection:
 
 def totals(case: Case, limit: int) -> ExtractSection:
     shown = tuple(
-        f"{quote(wrong.row)} says {wrong.shown}; {wrong.parts} make {figure(wrong.sum, wrong.row.language)}"
-        f"{wrong.places and f' {wrong.places}'}."
+        f"{quote(wrong.row)} says {wrong.shown}; {wrong.parts} make {wrong.made}{wrong.place and f' {wrong.place}'}."
         for wrong in case.wrong_sums[:limit]
     )
     return ExtractSection("Totals that do not add up.", "" if shown else _NONE, shown, total=len(case.wrong_sums))
@@ -123,12 +122,6 @@ def quote(statement: Statement) -> str:
         return f"“{text}” {cite(statement)}{columns}"
     kept = text[:_MAX_QUOTE_CHARS].rsplit(" ", 1)[0].rstrip(" ,;:")
     return f"“{kept}” {cite(statement)} …"
-
-
-def figure(value: float, language: str) -> str:
-    """A number as the language writes it: 7,225.50 or 7.225,50."""
-    text = f"{value:,.2f}".removesuffix(".00")
-    return text.translate(str.maketrans(",.", ".,")) if language == "de" else text
 
 
 def count(number: int, noun: str) -> str:

@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, combinations, pairwise, permutations, product, takewhile
-from operator import mul
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
-from council.llm.offline.numerals import MAX_CHARS, exchanged_digits, figures, misprinted, parse_number, value_of
+from council.llm.offline.numerals import (
+    MAX_CHARS,
+    exchanged_digits,
+    figures,
+    misprinted,
+    parse_number,
+    value_of,
+    written_like,
+)
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import lexicon, pattern
 
@@ -29,13 +36,19 @@ _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 @dataclass(frozen=True)
 class WrongSum:
-    """`row` writes `shown` where `parts` make `sum`. `places` cites the parts where other rows hold them."""
+    """`row` writes `shown`, which is `told`, where `parts` make `sum`. `place` cites the parts where other lines hold them."""
 
     row: Statement
     shown: str
+    told: float
     parts: str
     sum: float
-    places: str = ""
+    place: str = ""
+
+    @property
+    def made(self) -> str:
+        """The sum as the row would write it."""
+        return written_like(self.shown, self.told, self.sum, self.row.language)
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
     found: list[WrongSum] = []
     for lines in _tables(statements):
         if lines[0].kind == "row":
-            found += [*_products(lines), *(wrong for row in lines for wrong in _stated(row, ""))]
+            found += [*_products(lines), *(wrong for row in lines for wrong in _stated(row, None))]
             width = max(len(row.cells) for row in lines) if lines[0].header else 2
             columns = [_column(lines, place) for place in range(-width + 1, 0)]
         else:
@@ -68,7 +81,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
                 if len(m) == 1 and isinstance(m[0].value, float)
             ]
             columns = [single] if lines[0].kind == "item" else []
-            found += [wrong for last, s in pairwise([lines[0], *lines]) for wrong in _stated(s, last.text)]
+            found += [wrong for last, s in pairwise([lines[0], *lines]) for wrong in _stated(s, last)]
             found += [wrong for end in range(len(lines)) for wrong in _led_to(lines[max(0, end - 2) : end + 1])]
         for column in columns:
             found += _totals(column)
@@ -147,13 +160,13 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         if len(above) < 2 or max(made, entry.value) > most:
             continue
         if all(abs(reading - entry.value) > rounding for reading in _readings(entries[:index], entry)):
-            yield _made_above(entry, made, above)
+            yield _made_above(entry, made, above, "the figures above it")
     for index, entry in enumerate(entries):
         made = sum(e.value for e in entries[:index])
-        for reading, left_out in ((made, ""), (made / 2, ", without subtotals,")):
+        for reading, told in ((made, "the figures above it"), (made / 2, "the figures above it, without subtotals,")):
             misprint = reading * entry.value > 0 and exchanged_digits(reading, entry.value) > 3
             if index > 2 and not entry.total and misprint:
-                yield _made_above(entry, reading, entries[:index], left_out)
+                yield _made_above(entry, reading, entries[:index], told)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
@@ -163,39 +176,52 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
                 rate * e.value for e in entries[:index] for rate in (part, part / (1 + part))
             ]  # beside it, or within
             if near and all(abs(made - entry.value) > 0.011 for made in shares):
-                yield WrongSum(entry.row, entry.shown, f"{share[0]} of {total.shown}", round(part * total.value, 2))
+                yield _made_above(entry, round(part * total.value, 2), [total], f"{share[0]} of {total.shown}")
         before = entries[:index] if index < 5 else [e for e in entries[:index] if e.total]
         if 1 < len(before) < 5 and pattern("sums", "result").search(entry.row.text):
-            begun, *rest = (e.value for e in before)
-            readings = [abs(begun + sum(map(mul, rest, signs))) for signs in product((1, -1, 0), repeat=len(rest))]
-            apart, best = min((abs(reading - abs(entry.value)), reading) for reading in readings)
-            if 0.011 < apart <= (_MAX_RATIO_UNNAMED - 1) * best:
-                yield _made_above(entry, best, before)
+            signs = product((1,), *[(1, -1, 0)] * (len(before) - 1))
+            readings = [[sign * e.value for sign, e in zip(chosen, before, strict=True)] for chosen in signs]
+            best = min(readings, key=lambda reading: abs(abs(sum(reading)) - abs(entry.value)))
+            made = abs(sum(best))
+            if 0.011 < abs(made - abs(entry.value)) <= (_MAX_RATIO_UNNAMED - 1) * made:
+                added = " + ".join(e.shown for value, e in zip(best, before, strict=True) if value)
+                less, more = sorted((sum(v for v in best if v > 0), -sum(v for v in best if v < 0)))
+                both = [written_like(entry.shown, entry.value, each, entry.row.language) for each in (more, less)]
+                yield _made_above(entry, made, before, " less ".join(both) if less else added)
 
 
 def _led_to(statements: Sequence[Statement]) -> Iterator[WrongSum]:
     """Figures that "so" or "which makes" introduces, and that misprint what two figures before them make."""
     if not pattern("sums", "led").search(statements[-1].text[:MAX_CHARS]):
         return
-    told = [m for m in read_mentions(statements) if not m.timed and isinstance(m.value, float)]
-    said = [(m.value / 100 if m.kind == "percent" else m.value, m.shown) for m in told if isinstance(m.value, float)]
-    for index, (mention, (value, shown)) in enumerate(zip(told, said, strict=True)):
+    told = [(m, m.value) for m in read_mentions(statements) if not m.timed and isinstance(m.value, float)]
+    said = [(value / 100 if m.kind == "percent" else value, m) for m, value in told]
+    for index, (value, mention) in enumerate(said):
         led = pattern("sums", "led").search(mention.clause.partition("\x00")[0])
         if mention.statement is not statements[-1] or mention.kind not in ("amount", "count") or not led:
             continue
         before = said[max(0, index - _MAX_COLUMNS) : index]
-        made = dict(before)
+        made: dict[float, tuple[str, Statement, Statement]] = {}
         for (x, a), (y, b) in combinations(before, 2):
-            made |= {x * y: f"{a} × {b}", x + y: f"{a} + {b}", abs(x - y): f"{a} and {b}, subtracted,"}
+            parts = {x * y: "{} × {}", x + y: "{} + {}", abs(x - y): "{} and {}, subtracted,"}
+            made |= {each: (text.format(a.shown, b.shown), a.statement, b.statement) for each, text in parts.items()}
         wrong = [each for each in made if each not in dict(before) and misprinted(round(each, 2), value)]
-        if wrong and all(abs(each - value) > 0.006 for each in made):
-            yield WrongSum(mention.statement, shown, made[wrong[0]], round(wrong[0], 4))
+        if wrong and all(abs(each - value) > 0.006 for each in (*made, *dict(before))):
+            text, first, last = made[wrong[0]]
+            place = _elsewhere(mention.statement, first, last)
+            yield WrongSum(mention.statement, mention.shown, value, text, round(wrong[0], 4), place)
 
 
-def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], left_out: str = "") -> WrongSum:
-    first, last = parts[0].row, parts[-1].row
-    places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-    return WrongSum(entry.row, entry.shown, f"the figures above it{left_out}", round(made, 4), places)
+def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], told: str) -> WrongSum:
+    place = _elsewhere(entry.row, parts[0].row, parts[-1].row)
+    return WrongSum(entry.row, entry.shown, entry.value, told, round(made, 4), place)
+
+
+def _elsewhere(row: Statement, first: Statement, last: Statement) -> str:
+    """A citation of the lines from `first` to `last`; none where they are those of the row."""
+    if row.line <= first.line and last.end_line <= row.end_line:
+        return ""
+    return str(CitedPlace(first.source, first.path, first.line, last.end_line))
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
@@ -254,13 +280,13 @@ def _by_rule(
             others = [cell for cell in cells if cell is not None and cell != told][: 2 * _MAX_COLUMNS]
             readings = [math.prod(few) for size in (2, 3) for few in combinations(others, size)]
             if all(abs(reading - told) > 0.006 for reading in readings):  # 20 rooms × 4 nights × 112.00
-                broken.append((row, round(make(parts), 4)))
+                broken.append((row, told, round(make(parts), 4)))
         else:
             kept -= 1
     if named or (kept > 1 and kept >= 2 * len(broken)):
-        for row, made in broken:
+        for row, told, made in broken:
             *texts, last = (row.cells[place].strip("*_ ") for place in places)
-            yield WrongSum(row, last, f" {'+' if make is sum else '×'} ".join(texts), made)
+            yield WrongSum(row, last, told, f" {'+' if make is sum else '×'} ".join(texts), made)
 
 
 @cache
@@ -282,10 +308,12 @@ def _forms() -> dict[str, re.Pattern[str]]:
     return {form: re.compile(text, re.IGNORECASE) for form, text in forms.items()}
 
 
-def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
+def _stated(statement: Statement, before: Statement | None) -> Iterator[WrongSum]:
     """Arithmetic that a sentence or a row states. One that begins with "that is" speaks of the sentence `before` it."""
     text = " | ".join(filter(None, statement.cells)) or statement.text[:MAX_CHARS]
-    text = f"{before} {text}" if pattern("sums", "that").match(text) else text
+    place = ""
+    if before and pattern("sums", "that").match(text):
+        text, place = f"{before.text} {text}", _elsewhere(statement, before, before)
     said: list[tuple[str, float, str]] = []
     masked, end = "", 0
     for match in figures().finditer(text):
@@ -321,5 +349,4 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
                 fits = units[0] in (units[1], "count")
             near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told)
             if fits and near and abs(made - told) > slack:
-                parts = sign.join(each for each, *_ in named)
-                yield WrongSum(statement, shown, f"in percent, {parts}" if sign == " of " else parts, round(made, 4))
+                yield WrongSum(statement, shown, told, sign.join(each for each, *_ in named), round(made, 4), place)

@@ -321,7 +321,7 @@ def test_a_rule_of_arithmetic_that_a_row_or_a_sentence_states_is_checked(
 def test_a_table_that_is_drawn_with_spaces_is_added_up() -> None:
     text = "  Cloth           216.00\n  Thread           38.00\n                 -------\n  Goods           264.00\n\nThanks.\n"
     (wrong,) = wrong_sums(read_corpus([Source("E1", "bill.txt", text)]).statements)
-    assert (wrong.shown, wrong.sum, wrong.places) == ("264.00", 254.0, "[E1: bill.txt:1-2]")
+    assert (wrong.shown, wrong.sum, wrong.place) == ("264.00", 254.0, "[E1: bill.txt:1-2]")
 
 
 def test_an_invoice_in_plain_text_is_multiplied_and_added_up() -> None:

@@ -262,6 +262,47 @@ def test_the_words_around_a_finding_are_not_read_as_figures() -> None:
     assert [found.figure for found in look.figures] == ["12190", "12,910"]
 
 
+GERMAN_BILL = (
+    "| Posten | Betrag |\n|---|---|\n| Miete | 1.200,00 € |\n| Strom | 300,00 € |\n| Summe netto | 1.500,00 € |\n"
+    "| 19 % MwSt. | 258,00 € |\n"
+)
+NET_AND_TAX = "- Lamps: 120.00 EUR\n- Cable: 45.00 EUR\n- Total net: 165.00 EUR\n- 20 % VAT: 35.00 EUR\n"
+DISCOUNT = (
+    "| Item | Sum |\n|-|-|\n| Rent | 900.00 |\n| Power | 480.00 |\n| Discount | 138.00 |\n| Balance | 1,252.00 |\n"
+)
+LOSS = "- Income: 300.00 EUR\n- Costs: 500.00 EUR\n- Deficit: 210.00 EUR\n"
+CASH = (
+    "| Item | EUR |\n|-|-|\n| Opening | 1000.00 |\n| Dues | 500.00 |\n| Gifts | 100.00 |\n| Costs | 320.00 |\n"
+    "| Balance | 1,270.00 |\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        (GERMAN_BILL, "says 258,00 €; 19 % of 1.500,00 € make 285 € [E1: docs/needs.md:5]."),
+        (NET_AND_TAX, "says 35.00 EUR; 20 % of 165.00 EUR make 33 EUR [E1: docs/needs.md:3]."),
+        (DISCOUNT, "says 1,252.00; 1,380 less 138 make 1,242 [E1: docs/needs.md:3-5]."),
+        (LOSS, "says 210.00 EUR; 500 EUR less 300 EUR make 200 EUR [E1: docs/needs.md:1-2]."),
+        (CASH, "says 1,270.00; 1,600 less 320 make 1,280 [E1: docs/needs.md:3-6]."),
+        (CASH.replace("320.00", "-320.00"), "says 1,270.00; 1,600 less 320 make 1,280 [E1: docs/needs.md:3-6]."),
+        (DISCOUNT.replace("1,252.00", "1,390.00"), "says 1,390.00; 900.00 + 480.00 make 1,380 [E1: docs/needs.md:3-5]."),
+        ("The house has 186 seats.\nWe play eleven times, so there are 2,064 seats to sell.\n",
+         "says 2,064; 186 × eleven make 2,046 [E1: docs/needs.md:1-2]."),
+        ("The count has 18,342 failures.\nThat is 38 % of the 61,440 requests.\n",
+         "says 38 %; 18,342 of 61,440 make 29.85 % [E1: docs/needs.md:1]."),
+        ("The night shift took 12 h + 8 h = 22 h in all.\n", "says 22 h; 12 h + 8 h make 20 h."),
+    ],
+)  # fmt: skip
+def test_a_wrong_total_cites_the_lines_of_its_parts_so_that_all_its_figures_are_found_there(
+    text: str, finding: str
+) -> None:
+    told = closing(text, "Is the bill of the house right?")
+    look = Quotations([Passage("E1", "docs/needs.md", 1, text)], ["E1"]).check(told)
+    assert finding in told
+    assert {found.standing for found in look.figures} == {"cited"}
+
+
 def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_as_missing() -> None:
     assert "did not find" not in closing(CALM, "Wie schnell wächst das Archiv und was kostet die neue Platte?")
     assert "*Versicherung*" in closing(
