@@ -13,7 +13,7 @@ from functools import cache
 from itertools import combinations, product
 
 from council.llm.offline.mentions import Mention, read_mentions
-from council.llm.offline.numerals import Day, exchanged_digits, figures_of
+from council.llm.offline.numerals import Day, exchanged_digits, figures, figures_of
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems, pattern, stem, tokens, weak_words
 
@@ -272,11 +272,16 @@ def _party_names(statements: Sequence[Statement]) -> dict[str, frozenset[str]]:
     for s in statements:
         documents[s.path].append(s)
     rival = pattern("patterns", "rival")
-    numbered = pattern("patterns", "rival", end=r"\s*(?:(?:no|nr|number)\b|#|[A-Z]{0,3}-?\d)")
+    # An offer of 15,900 EUR, of 12 weeks or of 15,900 is no offer 15.
+    numbered = pattern(
+        "patterns", "rival", end=r"\s*(?:(?:no|nr|number)\b\W{0,3}\S{0,9}?\d|#|[A-Z]{0,3}-?\d++(?![.,]\d))"
+    )
     heads, spoken = {}, {}
     for path, found in documents.items():
         head = f"{re.sub('[^a-zäöüß]+', ' ', path.rpartition('/')[2].lower())} {found[0].title}"[:_TITLE_CHARS]
-        if rival.search(head) or numbered.search(" ".join(s.text for s in found[:_HEAD])):
+        top = " ".join(s.text for s in found[:_HEAD])
+        counts = figures().sub(lambda match: match.group() if match.lastgroup == "count" else " ", top)
+        if rival.search(head) or numbered.search(counts):
             heads[path] = content_stems(head, found[0].language)
             spoken[path] = {word for s in found for word in s.stems}.union(heads[path])
     return {

@@ -233,6 +233,34 @@ def test_the_offers_of_two_firms_do_not_disagree_and_a_note_speaks_of_the_one_th
     assert [figures for _, *figures in disagreeing(bell, crane, note)] == [["900 EUR", "1,200 EUR"]]
 
 
+@pytest.mark.parametrize(
+    ("offer", "minutes", "found"),
+    [
+        ("# Angebot\n\nWir bieten Ihnen die Wärmepumpe für 14.900 € an.\n\nDie Garantie beträgt fünf Jahre.\n",
+         "# Protokoll\n\nDie Wärmepumpe kostet laut Angebot 15.900 €.\n\nDie Garantie beträgt zehn Jahre.\n",
+         [["14.900 €", "15.900 €"], ["fünf Jahre", "zehn Jahre"]]),
+        *(("# Offer\n\nWe sell the heat pump for 14,900 EUR.\n\nThe guarantee is five years.\n",
+           f"# Minutes\n\n{said}\n\nThe guarantee is ten years.\n", [["14,900 EUR", "15,900 EUR"], ["five years", "ten years"]])
+          for said in ("The heat pump costs in the offer 15,900 EUR.",
+                       "The heat pump costs 15,900 EUR, in the offer 15,900.",
+                       "The heat pump costs 15,900 EUR, for the offer no longer holds.",
+                       "The heat pump costs 15,900 EUR, and they estimate 12 weeks.")),
+    ],
+)  # fmt: skip
+def test_minutes_that_name_the_price_of_an_offer_are_no_offer_of_that_number(
+    offer: str, minutes: str, found: list[list[str]]
+) -> None:
+    assert sorted(figures for _, *figures in disagreeing(offer, minutes)) == found
+
+
+@pytest.mark.parametrize("number", ["no. 12", "Nr. A-12", "number: 2026/12", "#12", "12", "RB-12"])
+def test_documents_that_give_their_offer_a_number_are_offers(number: str) -> None:
+    bell = f"# Bell Roofing\n\nQuotation {number}\n\nThe deposit is 900 EUR, payable with the order.\n"
+    crane = "# Crane Brothers\n\nQuotation no. 7\n\nThe deposit is 1,500 EUR, payable with the order.\n"
+    assert disagreeing(bell, crane) == []
+    assert len(disagreeing(bell.replace("Quotation", "Folder"), crane)) == 1
+
+
 def test_a_measured_figure_is_compared_with_the_row_of_its_day() -> None:
     rows = "date,well,level_m\n2026-06-02,W1,3.12\n2026-06-02,W2,4.05\n2026-07-14,W1,3.45\n2026-07-14,W2,4.32\n"
     report = "On 14 July the level in W2 was 4.23 m.\n\nOn 2 June the level in W1 was 3.12 m.\n"
