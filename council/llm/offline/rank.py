@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from council.llm.offline.numerals import figures_of
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems
 
@@ -34,12 +35,13 @@ def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     pool.sort(key=lambda entry: -entry[0])
     least = _LEAST * pool[0][0] if pool else 0.0
     wanted = 2 if len(weights) > 2 else 1
-    # A table row says as much in one word as a sentence does in two.
-    kept = [
-        entry
-        for entry in pool
-        if entry[0] >= least and len(set(entry[1].stems) & set(weights)) + (entry[1].kind == "row") >= wanted
-    ]
+    kept = []
+    for score, found, parts in pool:
+        # A table row, or a label with its figure, says as much in one word as a sentence does in two.
+        label = len(found.stems) <= _FEWEST_WORDS and figures_of(found.text, found.language)
+        one = bool(found.kind == "row" or label)
+        if score >= least and len(set(found.stems) & set(weights)) + one >= wanted:
+            kept.append((score, found, parts))
     # Each task word counts less every time it was covered: four questions get four answers.
     left, covered, ordered = kept[:_MAX_SPREAD], Counter[str](), []
     while left:
@@ -75,10 +77,11 @@ def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, 
 
 
 def quotable(statement: Statement, min_words: int = _MIN_WORDS) -> bool:
-    """Long enough to mean something alone; questions, lead-ins and bylines are not quoted as evidence."""
-    if len(statement.stems) < min_words or statement.text.endswith((":", "?")):
+    """Long enough to mean something alone, where a figure is a word; questions, lead-ins and bylines are no evidence."""
+    missing = min_words - len(statement.stems)
+    if missing > 1 or statement.text.endswith((":", "?")) or _BYLINE.match(statement.text):
         return False
-    return _BYLINE.match(statement.text) is None
+    return missing < 1 or bool(figures_of(statement.text, statement.language))
 
 
 def distinct(ordered: Sequence[Statement], *, limit: int = 60) -> list[Statement]:

@@ -25,6 +25,7 @@ _FILE_NAME = re.compile(
 )
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|\n)[\"'“(*-]*\s*$")
 _NAME_WEIGHT = 0.35  # a proper name in the task says whose decision it is; every byline repeats it
+_WEAK_WEIGHT = 0.9  # of two lines that are else alike, the one of the heating, and not that of the costs
 
 
 @cache
@@ -135,7 +136,8 @@ def task_terms(task: str, language: Language) -> dict[str, str]:
 
 
 def term_weights(task: str, language: Language) -> dict[str, float]:
-    """Stem -> its weight in ranking: 1, or less for words that an English task writes only as part of a name."""
+    """Stem -> its weight in ranking: 1, or less for words of any subject, and for such as an English task writes only as part
+    of a name."""
     terms = task_terms(task, language)
     plain = {
         stem(match.group(), language)
@@ -144,7 +146,8 @@ def term_weights(task: str, language: Language) -> dict[str, float]:
         or match.group().isupper()
         or _SENTENCE_START.search(task[max(0, match.start() - 6) : match.start()])
     }
-    return {key: 1.0 if key in plain or language == "de" else _NAME_WEIGHT for key in terms}
+    named = set() if language == "de" else terms.keys() - plain
+    return {key: _NAME_WEIGHT if key in named else _WEAK_WEIGHT if key in weak_words() else 1.0 for key in terms}
 
 
 def missing_words(terms: dict[str, str], texts: Sequence[str], task: str) -> list[str]:

@@ -325,6 +325,28 @@ def test_a_short_line_is_quoted_where_no_longer_one_shares_a_word_with_the_task(
     assert "“The roof costs 8,900 EUR.” [E1: docs/a.md:3]" in say(text, "Can we afford the roof?")
 
 
+@pytest.mark.parametrize("form", ["- {}: {}\n", "| Item | Cost |\n|-|-|\n| {} | {} |\n"])
+@pytest.mark.parametrize(
+    ("label", "figure", "costs", "task"),
+    [
+        ("Heizung", "2.300 €", "Die Kosten betragen 9.500 €.", "Heizung"),
+        ("Heizung", "2.300 €", "Die Kosten betragen 9.500 €.", "Was kostet die Heizung?"),
+        ("Heizung", "2.300 €", "Die Kosten betragen 9.500 €.", "Was kostet die Heizung im neuen Haus am Markt?"),
+        ("Heating", "2,300 €", "The costs are 9,500 €.", "What does the heating cost?"),
+        ("Heating", "2,300 EUR", "The costs are 9,500 EUR.", "What does the heating cost?"),
+        ("Heating", "2,300 EUR", "The costs are 9,500 EUR.", "What does the heating cost in the new house at the mill?"),
+    ],
+)  # fmt: skip
+def test_one_word_with_its_figure_is_an_answer(form: str, label: str, figure: str, costs: str, task: str) -> None:
+    told = closing(f"{costs}\n\n{form.format(label, figure)}", task)
+    assert f"Closest to an answer in the documents: “{label}" in told
+
+
+def test_one_word_without_a_figure_and_the_number_of_a_page_are_no_answer() -> None:
+    told = closing("- Heizung\n\nSeite 3\n", "Was steht auf der Seite zur Heizung?")
+    assert "shares enough words with the task to be quoted as an answer" in told
+
+
 def test_the_title_of_an_agenda_item_is_not_glued_to_what_stands_below_it() -> None:
     text = (
         "TOP 3: Dachsanierung der Kita Sonnenweg\n"
