@@ -15,6 +15,7 @@ import pytest
 
 from council import __version__
 from tests import warm
+from tests.documents import pdf
 from tests.e2e.gate import Gate, is_closing
 from tests.fake_gemini import FakeGemini, error, slow, text
 from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
@@ -623,6 +624,22 @@ def test_offline_reads_german_checks_totals_and_says_first_what_it_cannot_read(t
     assert "Figures looked up in the lines cited for them: 8; all there." in extract
     assert "**Marked as open.** None found by this check." in extract
     assert page.count("### ROUND") == 1
+
+
+def test_offline_reads_the_table_of_a_pdf_row_by_row(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    table = ("Posten Preis", "Heizung 2.300 EUR", "Montage 3.200 EUR", "Summe 5.500 EUR")
+    (home / "angebot.pdf").write_bytes(pdf(["Angebot", "Das bieten wir Ihnen an.", *table]))
+    (home / "protokoll.md").write_text("Der Vorstand hat die Heizung, wie wir sie wollen, für 2.800 EUR bestellt.\n")
+    body = command("Was kostet die Heizung?", input_artifacts=["angebot.pdf", "protokoll.md"])
+    del body["config"]
+    drop_command(home, body)
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    extract = (home / "artifacts" / "out.md").read_text().split("## Extract")[1].split("## Task")[0]
+    assert "“Heizung 2.300 EUR” [[E1 angebot.pdf:p1](../angebot.pdf#page=1)]" in extract
+    assert "says 2.300 EUR, “Der Vorstand" in extract
+    assert "Montage 3.200 EUR" not in extract
+    assert "not in the cited lines" not in extract
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,11 @@ TO_DO = re.compile(r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b")
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
-_AMOUNT = re.compile(r"(.*\S)\s+((?:[€$£] ?)?[-−]?\d[\d.,'’ ]{0,16}[.,]\d\d(?: ?(?:[€$£]|EUR|CHF|USD|GBP))?)")
+_CURRENCY = r"(?:[€$£]|EUR|CHF|USD|GBP|Euro)"
+_AMOUNT = re.compile(  # behind what it is of
+    rf"(.*\S)\s+((?:{_CURRENCY} ?)?[-−]?\d[\d.,'’ ]{{0,16}}[.,]\d\d(?: ?{_CURRENCY})?"
+    rf"|[-−]?\d[\d.,'’]{{0,16}} ?{_CURRENCY}|{_CURRENCY} ?[-−]?\d[\d.,'’]{{0,16}})"
+)
 _ENDING_FIGURE = re.compile(r"\d\W{0,4}\w{0,4}\W{0,3}$")  # and its unit
 _CELL = re.compile(r"\S+(?: \S+)*")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
@@ -37,6 +41,7 @@ _AGENDA_ITEM = re.compile(r"(?:TOP|Tagesordnungspunkt|Agenda item) \d{1,3}[.:)]?
 _SENDER = re.compile(r"(?:From|Von): \S")  # each mail of a file is a section
 _MAX_TITLE_CHARS = 300  # where no heading is, the first paragraph stands for it
 _MAX_ITEM_CHARS = 240
+_MAX_LABEL_CHARS = 80
 _MAX_REPLY_CHARS = 60
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
@@ -197,8 +202,8 @@ def _agenda_items(block: Block) -> list[Block]:
 
 
 def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
-    """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head, the total below a
-    list, which Markdown reads as words of its last item."""
+    """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head, and neighbouring
+    lines that end with an amount. Also the total below a list, which Markdown reads as words of its last item."""
     if block.kind == "item" and len(block.rows) == 2 and not drawn[1][:1].isspace():
         item, below = block.rows
         if _ENDING_FIGURE.search(below) and pattern("sums", "total").match(below.strip("*_ ")):
@@ -208,11 +213,25 @@ def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
         parts = [block.rows[start:stop] for start, stop in pairwise([0, *entries, len(block.rows)])]
         starts = [block.first, *(block.first + i for i in entries)]
         return [Block("prose", first, rows, block.first) for first, rows in zip(starts, parts, strict=True) if rows]
-    if block.kind != "prose" or sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
+    if block.kind != "prose" or len(block.rows) < 2:
         return [block]
     ending = [_AMOUNT.fullmatch(row.strip()) for row in block.rows]
+    if sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
+        # A table in the text of a PDF looks so. Its rows may go on in other lines and on other pages: nothing is added up.
+        labels = [each[1] if each and len(each[1]) <= _MAX_LABEL_CHARS else "" for each in (*ending, None)]
+        tabular = [
+            (label[:1].isupper() or label[:1].isdigit()) and any((labels[at - 1], labels[at + 1]))
+            for at, label in enumerate(labels[:-1])
+        ]
+        starts = [at for at in range(len(tabular)) if not at or tabular[at] or tabular[at - 1]]
+        return [
+            Block("row", block.first + start, block.rows[start:stop], block.first, cells=block.rows[start:stop])
+            if tabular[start]
+            else Block("prose", block.first + start, block.rows[start:stop], block.first + start)
+            for start, stop in pairwise([*starts, len(tabular)])
+        ]
     if all(ending):  # an invoice: whatever stands before the amounts
-        rows = [(found[1], found[2]) for found in ending if found]
+        rows = [(each[1], each[2]) for each in ending if each]
         cells = [(*_GAP.split(told.strip()), amount) for told, amount in rows]
     else:
         cells = [tuple(_GAP.split(row.strip())) for row in block.rows]

@@ -7,6 +7,7 @@ import pytest
 from council.llm.base import Source
 from council.llm.offline.rank import best
 from council.llm.offline.sections import ExtractSection, quote, render
+from council.llm.offline.sums import wrong_sums
 from council.llm.offline.text import Corpus, read_corpus
 from council.llm.offline.vocabulary import language_of, missing_words, stem, task_terms, term_weights
 
@@ -204,6 +205,26 @@ def test_a_list_without_small_words_is_read_in_the_language_of_the_other_documen
 def test_a_csv_with_semicolons_and_quoted_cells_is_read_by_its_columns() -> None:
     (row,) = read('name;amount\n"Ice; cream";3,50\n', path="docs/a.csv").statements
     assert (row.cells, row.header) == (("Ice; cream", "3,50"), ("name", "amount"))
+
+
+def test_the_lines_of_a_table_in_a_pdf_are_its_rows_and_those_of_a_sentence_are_none() -> None:
+    text = (
+        "[page 1]\nWir bieten Ihnen die Arbeiten zu diesen Preisen an.\nPosten Preis\nWärmepumpe 14.900 €\n"
+        "Montage 3.200 €\nAnfahrt,\nzweimal 300 €\nSumme 18.400 €\nDer Preis gilt bis Mai. Er liegt\nunter 22.000 €\n"
+        "und bleibt.\n"
+    )
+    corpus = read(text, path="docs/a.pdf")
+    assert [(s.kind, s.line, s.text) for s in corpus.statements] == [
+        ("prose", 1, "Wir bieten Ihnen die Arbeiten zu diesen Preisen an."),
+        ("prose", 1, "Posten Preis"),
+        ("row", 1, "Wärmepumpe 14.900 €"),
+        ("row", 1, "Montage 3.200 €"),
+        ("prose", 1, "Anfahrt, zweimal 300 €"),
+        ("row", 1, "Summe 18.400 €"),
+        ("prose", 1, "Der Preis gilt bis Mai."),
+        ("prose", 1, "Er liegt unter 22.000 € und bleibt."),
+    ]
+    assert wrong_sums(corpus.statements) == []
 
 
 def test_a_german_date_ends_no_sentence() -> None:
