@@ -13,7 +13,16 @@ from council.llm.offline.mismatches import Mismatch, mismatches
 from council.llm.offline.rank import best
 from council.llm.offline.sums import WrongSum, wrong_sums
 from council.llm.offline.text import TO_DO, Corpus, Statement, read_corpus
-from council.llm.offline.vocabulary import Language, missing_words, pattern, task_language, task_terms, term_weights
+from council.llm.offline.vocabulary import (
+    FOREIGN_TASK_WORDS,
+    Language,
+    language_of,
+    missing_words,
+    pattern,
+    task_language,
+    task_terms,
+    term_weights,
+)
 
 _MARK = re.compile(
     rf"{TO_DO.pattern}|\?\?\?"
@@ -47,6 +56,11 @@ class Case:
     @cached_property
     def language(self) -> Language:
         return task_language(self.info.task)
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """True for a task in another language than English and German."""
+        return language_of(self.info.task, FOREIGN_TASK_WORDS) is None
 
     @cached_property
     def terms(self) -> dict[str, str]:

@@ -48,7 +48,8 @@ def open_section(case: Case, limit: int) -> ExtractSection:
 
 def gap_section(case: Case) -> ExtractSection:
     """Words of the task that a search does not find. Silent when it finds all, and where languages differ."""
-    if not case.gaps or not case.corpus.statements or case.language not in case.corpus.languages:
+    differ = case.is_foreign or case.language not in case.corpus.languages
+    if not case.gaps or not case.corpus.statements or differ:
         return ExtractSection("")
     return ExtractSection("Words of the task that this check did not find in the documents:", f"{listed(case.gaps)}.")
 
@@ -62,16 +63,17 @@ def unread_section(case: Case, limit: int = 4) -> ExtractSection:
 
 
 def language_section(case: Case) -> ExtractSection:
-    """Documents that this engine cannot read; said before all else."""
+    """Documents that this engine cannot read, and a task that it cannot; said before all else."""
     paths = [
         f"`{source.path}` [{source.id}: {spelled(source.path, source.first_line)}]" for source in case.corpus.foreign
     ]
-    if not paths:
-        return ExtractSection("")
-    names = ", ".join(paths)
     verb = "is" if len(paths) == 1 else "are"
-    text = f"{names} {verb} in another language, so nothing there was searched or checked."
-    return ExtractSection("This engine reads English and German only.", text)
+    told = [
+        f"{', '.join(paths)} {verb} in another language, so nothing there was searched or checked." if paths else "",
+        "The task is in another language, so lines that answer it may not be found." if case.is_foreign else "",
+    ]
+    label = "This engine reads English and German only." if any(told) else ""
+    return ExtractSection(label, " ".join(filter(None, told)))
 
 
 def nothing_to_read(case: Case, max_chars: int) -> str:

@@ -15,7 +15,8 @@ Language = Literal["en", "de", ""]  # "": too few words to tell, as in a table
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-‑][^\W\d_]+)*")
 _LANGUAGE_WORDS = 25  # fewer words say little about a language
-_FOREIGN_WORDS = 3  # different ones in a single line, and half as many English or German ones at most
+# Different foreign ones in a single line, and half as many English or German ones at most. A task is no list of names.
+_FOREIGN_WORDS, FOREIGN_TASK_WORDS = 3, 2
 # Shares of the commonest words. Prose of English or German has 0.35 to 0.55 of its own; a list may have none.
 _LANGUAGE_SHARE, _FOREIGN_SHARE = 0.05, 0.1
 _LAST_LATIN = "\u024f"  # of the letters that European languages write
@@ -60,7 +61,7 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
 
-def language_of(text: str) -> Language | None:
+def language_of(text: str, foreign_words: int = _FOREIGN_WORDS) -> Language | None:
     """English or German by their commonest words; "" where these tell nothing, as in a short text or a list. None on
     the evidence of another language: its own commonest words, or letters that are not Latin."""
     letters = [char for char in text if char.isalpha()]
@@ -68,10 +69,12 @@ def language_of(text: str) -> Language | None:
         return None
     spoken = Counter(word.lower() for word in tokens(text))
     if spoken.total() < _LANGUAGE_WORDS:
-        small = {word for word in tokens(text) if word.islower()}  # `Los Angeles` is a name
+        small = {
+            word.lower() for at, word in enumerate(tokens(text)) if not at or word.islower()
+        }  # `Los Angeles` is a name
         foreign = max(len(small & words("foreign", name)) for name in lexicon()["foreign"])
         own = max(len(small & words("stop", name)) for name in ("de", "en"))
-        return None if foreign >= max(_FOREIGN_WORDS, 2 * own) else ""
+        return None if foreign >= max(foreign_words, 2 * own) else ""
     shares = {
         (table, name): sum(spoken[word] for word in words(table, name)) / spoken.total()
         for table in ("stop", "foreign")

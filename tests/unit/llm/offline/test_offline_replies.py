@@ -312,6 +312,38 @@ def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_a
     )
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Combien coûte le chauffage ?",
+        "Quel est le loyer mensuel de la salle ?",
+        "Quel est le prix du chauffage dans la nouvelle maison ?",
+        "¿Cuánto cuesta la calefacción en la casa nueva?",
+        "Quanto costa il riscaldamento?",
+        "Hoeveel kost het nieuwe dak?",
+        FRENCH,
+    ],
+)
+def test_a_task_in_a_language_that_is_not_read_is_told_so_and_its_words_are_not_listed_as_missing(task: str) -> None:
+    told = closing(
+        "Der Vorstand hat in der Sitzung beschlossen, dass das Dach vor dem Winter zu reparieren ist.\n", task
+    )
+    said = "The task is in another language, so lines that answer it may not be found."
+    assert told.startswith(f"{LABEL}\n\n**This engine reads English and German only.** {said}\n")
+    assert "did not find" not in told
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Heizung", "Van door repair", "Is it o.k.?", "Ist das o.k. so?", "Miete", "Compare El Paso, Los Angeles and La Paz.",
+        "Miete der Halle in der Rue de la Paix", "Compare offers of Le Monde", "Was ist mit dem Dach?", "", "2.300 €",
+    ],
+)  # fmt: skip
+def test_an_english_or_a_german_task_is_not_taken_for_another_language(task: str) -> None:
+    assert "another language" not in closing(CALM, task)
+
+
 @pytest.mark.parametrize("reply", ["Still to be decided.", "TODO."])
 def test_a_question_is_quoted_with_the_words_that_leave_it_open(reply: str) -> None:
     text = f"The gate is old. Who orders the key for the gate? {reply} The fence is new.\n"
