@@ -63,11 +63,14 @@ def parse_number(text: str, language: str = "en") -> float | None:
 
 
 def written_like(shown: str, told: float, value: float, language: str) -> str:
-    """Another value, in the unit in which `shown` writes `told` and with the marks of the language: 33 EUR beside 35.00 EUR."""
+    """Another value, in the unit in which `shown` writes `told`: 33 EUR beside 35.00 EUR. The marks are those of its cents, or
+    else of the language."""
     digits = re.findall(_DIGITS, shown)
     number = _number(digits[0], language) if len(digits) == 1 and told else None
     text = f"{value if number is None else value * number / told:,.2f}".removesuffix(".00")
-    text = text.translate(str.maketrans(",.", ".,")) if language == "de" else text
+    cents = re.search(r"[.,](?=\d\d?$)", digits[0]) if digits else None
+    is_german = cents[0] == "," if cents else language == "de"
+    text = text.translate(str.maketrans(",.", ".,")) if is_german else text
     return text if number is None else shown.replace(digits[0], text)
 
 

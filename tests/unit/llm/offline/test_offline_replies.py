@@ -264,7 +264,7 @@ def test_the_words_around_a_finding_are_not_read_as_figures() -> None:
 
 GERMAN_BILL = (
     "| Posten | Betrag |\n|---|---|\n| Miete | 1.200,00 € |\n| Strom | 300,00 € |\n| Summe netto | 1.500,00 € |\n"
-    "| 19 % MwSt. | 258,00 € |\n"
+    "| 19 % MwSt. | 258,00 € |\n| Summe brutto | 1.785,00 € |\n"
 )
 NET_AND_TAX = "- Lamps: 120.00 EUR\n- Cable: 45.00 EUR\n- Total net: 165.00 EUR\n- 20 % VAT: 35.00 EUR\n"
 DISCOUNT = (
@@ -281,6 +281,7 @@ CASH = (
     ("text", "finding"),
     [
         (GERMAN_BILL, "says 258,00 €; 19 % of 1.500,00 € make 285 € [E1: docs/needs.md:5]."),
+        (GERMAN_BILL, "says 1.785,00 €; the figures above it make 1.758 € [E1: docs/needs.md:3-6]."),
         (NET_AND_TAX, "says 35.00 EUR; 20 % of 165.00 EUR make 33 EUR [E1: docs/needs.md:3]."),
         (DISCOUNT, "says 1,252.00; 1,380 less 138 make 1,242 [E1: docs/needs.md:3-5]."),
         (LOSS, "says 210.00 EUR; 500 EUR less 300 EUR make 200 EUR [E1: docs/needs.md:1-2]."),
