@@ -146,6 +146,9 @@ def _warnings(
                     rest = spelled(path, begin, end)
                     fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
                     cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; the rest, up to {end}, is cut off"
+                    if found.cut_in_line:
+                        cut = f"line {found.last_line} of `{path}` is too long: its rest, and all behind it, is cut off"
+                        fix = "break it into lines; or raise max_context_bytes_per_request"
                     yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)
             except PathRefused as error:
                 missing.append(wanted)

@@ -28,7 +28,8 @@ class LibraryDocument:
     """Lines `first_line` to `last_line` (from 1, both included) of a file of `total_lines`; of a PDF, pages. `sha256` is of
     the file's bytes.
 
-    `cut` is True when the text was shortened to fit the size limit. `note` says how the text was got, where that matters.
+    `cut` is True when the text was shortened to fit the size limit, within a line where that is longer than the limit.
+    `note` says how the text was got, where that matters.
     """
 
     path: str
@@ -39,6 +40,10 @@ class LibraryDocument:
     sha256: str
     cut: bool = False
     note: str = ""
+
+    @property
+    def cut_in_line(self) -> bool:
+        return self.cut and not self.text.endswith("\n")
 
 
 class Library:
@@ -71,7 +76,7 @@ class Library:
         while end < stop and (size := size + len(lines[end].encode())) <= self._max_text_bytes:
             end += 1
         kept = lines[start:end]
-        if end == start < stop:  # one line is longer than all that may be brought
+        if end == start < stop:  # the line is longer than all that may be brought
             kept, end = [lines[start].encode()[: self._max_text_bytes].decode("utf-8", "ignore")], start + 1
         return LibraryDocument(
             path=normal,
@@ -80,7 +85,7 @@ class Library:
             last_line=places[end - 1] if kept else first_line,
             total_lines=total,
             sha256=found.sha256,
-            cut=end < stop,
+            cut=size > self._max_text_bytes,
             note=found.note,
         )
 

@@ -218,7 +218,8 @@ def span(document: LibraryDocument) -> str:
         return "(empty file)"
     unit = unit_of(document.path)
     note = f" ({document.note})" if document.note else ""
-    cut = f", cut to fit: ask for the other {unit}s by number" if document.cut else ""
+    how = "the line is too long" if document.cut_in_line else f"ask for the other {unit}s by number"
+    cut = f", cut to fit: {how}" if document.cut else ""
     places = in_words(document.path, document.first_line, document.last_line)
     return f"{places} of {document.total_lines}{note}{cut}"
 

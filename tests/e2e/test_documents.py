@@ -118,6 +118,20 @@ def test_validate_says_what_is_cut_off_and_what_cannot_be_read(home: Path, docs:
     assert "docs/offer.pdf" not in said
 
 
+def test_a_line_that_is_cut_off_is_told_by_validate_and_by_the_page(home: Path, docs: Path) -> None:
+    (docs / "line.txt").write_text("word " * 30_000 + "\n")
+    (docs / "table.json").write_text("[" + "1, " * 30_000 + "1]\nend\n")
+    (home / "c.json").write_text(json.dumps(command(input_artifacts=["docs/line.txt", "docs/table.json"])))
+    said = " ".join(run_cli("validate", "c.json", cwd=home).stdout.split())
+    for path in ("docs/line.txt", "docs/table.json"):
+        assert f"line 1 of `{path}` is too long: its rest, and all behind it, is cut off" in said
+    assert "fix: break it into lines; or raise max_context_bytes_per_request" in said
+    assert run_cli("submit", "--wait", "--model", "offline", "c.json", cwd=home).returncode == 0
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "> Not all of an input was read: `docs/line.txt` line 1 of 1, cut to fit: the line is too long." in page
+    assert "> Not all of an input was read: `docs/table.json` line 1 of 2, cut to fit: the line is too long." in page
+
+
 def test_validate_warns_of_inputs_that_are_more_than_a_model_holds(home: Path, docs: Path) -> None:
     (docs / "long.md").write_text("a line of text\n" * 2_800)
     (docs / "note.md").write_text("Short.\n")
