@@ -131,8 +131,10 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
     judgement = judge(desk.commands, desk, Path(name), data, form_of_controls=True)
     redact = desk.keys.redactor.redact
     if readable:
-        unreadable = tuple(each for each in judgement.warnings if each.field.startswith("input_artifacts."))
-        others = tuple(each for each in judgement.warnings if not each.field.startswith("input_artifacts"))
+        named = enumerate(json.loads(data)["input_artifacts"])
+        fields = {f"input_artifacts.{index}" for index, wanted in named if wanted in judgement.missing}
+        unreadable = tuple(each for each in judgement.warnings if each.field in fields)
+        others = tuple(each for each in judgement.warnings if each.field not in fields)
         judgement = replace(judgement, problems=(*judgement.problems, *unreadable), warnings=others)
     if said := findings(shown, judgement):
         typer.echo(redact(said), err=True)

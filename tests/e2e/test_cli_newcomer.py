@@ -263,6 +263,17 @@ def test_a_question_is_dropped_as_the_file_that_a_person_would_have_written(home
     }
 
 
+def test_a_question_about_a_long_document_is_put_with_a_warning_of_what_is_cut_off(home: Path) -> None:
+    (home / "docs" / "long.md").write_text("a line of text\n" * 10_000)
+    done = run_cli("submit", "--task", "Which?", "docs/needs.md", "docs/long.md", cwd=home)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Dropped commands/task.json.")
+    assert "warning: `input_artifacts.1` lines 1 to 4369 of `docs/long.md` fit; the rest, up to 10000" in done.stderr
+    refused = run_cli("submit", "--task", "Which?", "docs/long.md", "docs/neds.md", cwd=home)
+    assert refused.returncode == 2
+    assert "warning: `input_artifacts.0` lines 1 to 4369" in refused.stderr
+    assert "error: `input_artifacts.1`: There is no file `docs/neds.md`" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
