@@ -54,6 +54,17 @@ def test_init_names_both_ways_on_and_says_nothing_of_keys_to_a_home_that_is_ther
     assert "mine is already a home.\nNext: run `council doctor`" in again
 
 
+def test_the_command_that_the_readme_of_a_new_home_has_to_copy_is_one_that_runs(tmp_path: Path) -> None:
+    assert "commands/ (its README.md has one to copy)" in run_cli("init", "mine", cwd=tmp_path).stdout
+    commands = tmp_path / "mine" / "commands"
+    [(example, name)] = re.findall(
+        r"```json\n(.*?)```\n\nSave that as `commands/(.*?)`", (commands / "README.md").read_text(), re.S
+    )
+    (commands / name).write_text(example)
+    assert run_cli("run", "--once", "--model", "offline", cwd=tmp_path / "mine").returncode == 0
+    assert (tmp_path / "mine" / json.loads(example)["output_artifact_path"]).exists()
+
+
 def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
     assert run_cli("demo", cwd=tmp_path).stdout.startswith("Made a home in council-demo/ and dropped council-demo/")
     again = run_cli("demo", cwd=tmp_path).stdout
