@@ -17,7 +17,7 @@ from council.engine.journal import FINISH, Handback
 from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting, waited_for
-from council.engine.runs import ANSWER, Finish, Run, RunPause
+from council.engine.runs import ANSWER, NETWORK, Finish, Run, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
 from council.ids import Clock, timestamp
@@ -159,14 +159,17 @@ class RunQueue:
     async def _park(self, run: Run, parked: RunPause) -> None:
         """Lets the run wait, or ends it where that would be longer than it may. That is `max_wait_s`, or the time that a person
         has for an answer. The clock counts since it first waited for what it has not got yet, however often it asked meanwhile.
-        Raises StorageFailed."""
+        For the network, only the time of this process counts, without the sleep of the machine. Raises StorageFailed."""
         seconds, now = max(1.0, parked.seconds), self._clock.now()
         if parked.reason != "storage":
-            person = parked.reason == ANSWER
-            since = next((wait.since for wait in run.journal.waits if (wait.reason == ANSWER) == person), None)
+            since = next((wait.since for wait in run.journal.waits if wait.reason == parked.reason), None)
             waited_s = max(0.0, (now - datetime.fromisoformat(since)).total_seconds()) if since else 0.0
+            if parked.reason == NETWORK:
+                if since is None or run.offline_since_s is None:
+                    run.offline_since_s = self._clock.monotonic_s()
+                waited_s = self._clock.monotonic_s() - run.offline_since_s
             most_s, bound, mend = self.max_wait_s, "max_wait_s", "; `max_wait_s` says how long a run may wait"
-            if person:
+            if parked.reason == ANSWER:
                 most_s, bound, mend = parked.seconds, "its own time", ""
                 seconds = max(1.0, most_s - waited_s)
             if seconds > most_s - waited_s:

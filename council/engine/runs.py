@@ -113,6 +113,7 @@ class Run:
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
         self.is_woken = False  # somebody woke it while it ran
+        self.offline_since_s: float | None = None  # by the monotonic clock: it waits for the network in this process
         self.refusals: tuple[Mapping[str, str], ...] = ()  # what agents asked for and did not get, for the audit
         self._events = events
 

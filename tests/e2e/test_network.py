@@ -152,6 +152,23 @@ def test_the_network_is_waited_for_no_longer_than_any_wait(far: Path, gone: dict
     assert "waited 0 s for the network" in receipt["error"]["message"]
 
 
+def test_time_in_which_no_daemon_ran_is_no_wait_for_the_network(
+    far: Path, gone: dict[str, str], tmp_path: Path
+) -> None:
+    clock = tmp_path / "clock"
+    later = {**gone, "COUNCIL_TEST_CLOCK": str(clock)}
+    drop_command(far, command())
+    for days in (0, 3, 6):  # of two that a run may wait
+        clock.write_text(str(days * 86_400))
+        assert run_cli("run", "--once", cwd=far, env=later, module=FAULTY).returncode == 75
+    [run] = json.loads(run_cli("status", "--json", cwd=far).stdout)["runs"]
+    kinds = [record["t"] for record in journal(far, run["run_id"])]
+    assert kinds.count("wait") == 3  # each process asked
+    there(gone)
+    clock.write_text(str(9 * 86_400))
+    assert run_cli("run", "--once", cwd=far, env=later, module=FAULTY).returncode == 0
+
+
 def test_a_second_opinion_waits_for_the_network_as_the_council_does(
     tmp_path: Path, fake: FakeGemini, gone: dict[str, str]
 ) -> None:

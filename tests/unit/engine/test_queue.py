@@ -23,13 +23,17 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class HeldClock(SystemClock):
-    """Stands still until it is set."""
+    """Stands still until it is set. `awake_s`: what a machine that sleeps does not count."""
 
     def __init__(self) -> None:
         self.at = NOW
+        self.awake_s = 0.0
 
     def now(self) -> datetime:
         return self.at
+
+    def monotonic_s(self) -> float:
+        return self.awake_s
 
 
 def queue(execute: Callable[[Run], Awaitable[None]], clock: HeldClock | None = None, slots: int = 4) -> RunQueue:
@@ -99,6 +103,28 @@ async def test_the_waits_of_a_run_that_got_nothing_in_between_count_as_one(playe
     await worked(run)
     line.stop()
     assert [error.code for error in ended if error is not None] == [MAX_WAIT]
+
+
+@pytest.mark.parametrize(("awake_s", "status"), [(40.0, "waiting"), (41.0, "running")])
+async def test_a_wait_for_the_network_counts_no_time_in_which_the_machine_slept(
+    played: Rehearsal, awake_s: float, status: str
+) -> None:
+    clock = HeldClock()
+
+    async def execute(run: Run) -> None:
+        if not run.journal.recorded(FINISH):
+            raise RunPause("network", 60.0, ModelError("unreachable", "no such host is known"))
+
+    line, run = queue(execute, clock), played.run
+    line.join(run)
+    await worked(run)
+    clock.at += timedelta(days=3)
+    clock.awake_s += awake_s
+    line.wake(run)
+    await worked(run)
+    line.stop()
+    assert run.status == status
+    assert run.journal.recorded(FINISH) is (status == "running")
 
 
 async def test_a_run_that_is_woken_between_its_question_and_its_wait_goes_on_at_once(played: Rehearsal) -> None:
