@@ -260,7 +260,8 @@ class Failures:
                 if not why:
                     number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
                     why = os.strerror(number).lower() if number > 0 else _words(exc)
-                    kind = "unreachable" if number in _NO_WAY else kind
+                    hung_up = isinstance(exc, httpx2.RemoteProtocolError) and "without sending a response" in str(exc)
+                    kind = "unreachable" if number in _NO_WAY or hung_up else kind
                 if not _is_elsewhere(self._url):
                     kind = "network"
                 unsent = isinstance(exc, httpx2.ConnectError)

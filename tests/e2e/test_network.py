@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini
 from tests.fake_openai import FakeOpenAI
 from tests.harness import (
@@ -105,6 +106,24 @@ def test_a_host_that_refuses_the_connection_is_waited_for(tmp_path: Path, gone: 
     [run] = json.loads(run_cli("status", "--json", cwd=home).stdout)["runs"]
     assert (run["status"], run["waiting_for"]) == ("waiting", "network")
     assert "failed: connection refused." in run["error"]
+
+
+@pytest.mark.parametrize(("host", "code"), [("models.test", 75), ("127.0.0.1", 1)], ids=["another machine", "this one"])
+def test_another_machine_that_closes_without_a_reply_is_waited_for(
+    tmp_path: Path, gone: dict[str, str], other: FakeOpenAI, fake: FakeGemini, host: str, code: int
+) -> None:
+    there(gone)
+    other.reply = lambda request: fake_openai.drop()
+    fake.reply = lambda request: fake_gemini.drop()
+    for settings in (
+        f'gemini_base_url = "http://{host}:{fake.port}"\n',
+        f'model = "openai:gpt-4o"\n[providers.openai]\nbase_url = "http://{host}:{other.port}/v1"\n',
+    ):
+        home = make_home(tmp_path / settings[:6], settings=QUICK + settings)
+        drop_command(home, command())
+        done = run_cli("run", "--once", cwd=home, env=gone, module=FAULTY)
+        assert (done.returncode, "without sending a response" in done.stdout) == (code, True), done.stdout
+        assert ('"reason": "network"' in done.stdout) is (code == 75)
 
 
 def test_a_server_on_this_machine_that_is_not_there_is_not_waited_for(tmp_path: Path, gone: dict[str, str]) -> None:

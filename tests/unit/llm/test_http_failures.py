@@ -65,7 +65,7 @@ def test_what_this_machine_does_not_allow_is_not_waited_for(number: int) -> None
     assert of(httpx2.ConnectError, system(number), FAR)[0] == "network"
 
 
-def test_a_server_that_hangs_up_is_not_waited_for() -> None:
+def test_a_server_that_breaks_the_protocol_is_not_waited_for() -> None:
     assert of(httpx2.RemoteProtocolError, None, FAR)[0] == "network"
 
 
