@@ -81,7 +81,7 @@ class Asker:
             raise  # nobody was asked
         except ModelError as error:
             if spares:
-                failed = TurnResult("", speaker.model, failure=Failure.of(error))
+                failed = TurnResult.failed(speaker.model, error)
                 return await run.put(step, failed, type=TurnResult, part=Part(purpose, info.role, round_no))
             await note_refused(Failure.of(error))
             raise
@@ -97,7 +97,7 @@ class Asker:
                 raise RunPause("budget", equipment.seconds_to_midnight(), spent) from spent
             if is_turn:
                 raise
-            return await run.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
+            return await run.put(step, TurnResult.failed(speaker.model, spent), type=TurnResult)
 
     async def _reply(
         self, speaker: Speaker, messages: tuple[Message, ...], info: TurnInfo, schema: Mapping[str, Any] | None
@@ -158,7 +158,7 @@ async def ask_model(
             raise
         if error.kind in ("rate", UNREACHABLE) or (error.kind == "overload" and error.retry_after_s is not None):
             raise Postponement(error) from error
-        return TurnResult("", model.name, failure=Failure.of(error))
+        return TurnResult.failed(model.name, error)
     whole = clean(reply.text).strip()  # without what nobody sees
     text = without_thoughts(whole).strip()
     thoughts = text != whole
@@ -193,9 +193,9 @@ async def attempt(
     except Postponement as postponed:
         if waits is not None and postponed.error.kind == UNREACHABLE:
             raise parked(waits, postponed.error) from postponed
-        return TurnResult("", model.name, failure=Failure.of(postponed.error))
+        return TurnResult.failed(model.name, postponed.error)
     except (ModelError, BudgetSpent) as error:
-        return TurnResult("", model.name, failure=Failure.of(error))
+        return TurnResult.failed(model.name, error)
 
 
 UNREACHABLE: ModelErrorKind = "unreachable"

@@ -31,7 +31,7 @@ from council.turns.equipment import Equipment, Models, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
-from council.turns.result import CallPurpose, Failure, ModelCall, TurnResult
+from council.turns.result import CallPurpose, ModelCall, TurnResult
 from council.turns.run_guardrails import Guard, RunGuard
 
 T = TypeVar("T", bound=BaseModel)
@@ -141,7 +141,7 @@ class Bench:
         try:
             result = await self.asker.ask(step, speaker, tuple(messages), info, purpose, schema, self.spares)
         except BudgetSpent as spent:
-            failed = TurnResult("", speaker.model, failure=Failure.of(spent))
+            failed = TurnResult.failed(speaker.model, spent)
             result = await self.run.put(step, failed, type=TurnResult, part=Part(purpose, speaker.role, round))
         self.calls.append(ModelCall(step, speaker.role, round, result, purpose))
         return result

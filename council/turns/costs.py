@@ -14,8 +14,9 @@ from council.turns.result import ModelCall, TurnResult
 
 
 def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal | None:
-    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing."""
-    if mode_of(result.model) == "replay":
+    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing, nor does a failure
+    that used nothing."""
+    if mode_of(result.model) == "replay" or (result.failure is not None and result.usage == Usage()):
         return Decimal(0)
     price = prices.get(result.model)
     if price is None or (result.usage is None and not price.is_free):

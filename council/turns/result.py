@@ -41,6 +41,12 @@ class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
     replaced: tuple[AbsentModel, ...] = ()
     thoughts: bool = False
 
+    @classmethod
+    def failed(cls, model: str, error: ModelError | BudgetSpent) -> TurnResult:
+        """The result of a call that failed. One that nobody heard of used nothing."""
+        used = Usage() if isinstance(error, ModelError) and error.unsent else None
+        return cls("", model, usage=used, failure=Failure.of(error))
+
     @property
     def was_asked(self) -> bool:
         """False where the budget refused the call: no model heard of it."""

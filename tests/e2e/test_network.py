@@ -129,12 +129,18 @@ def test_another_machine_that_closes_without_a_reply_is_waited_for(
 def test_a_server_on_this_machine_that_is_not_there_is_not_waited_for(tmp_path: Path, gone: dict[str, str]) -> None:
     with FakeGemini() as closed:
         url = closed.url
-    home = make_home(tmp_path / "home", settings=f'{QUICK}gemini_base_url = "{url}"\n')
-    drop_command(home, command())
-    assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 1
-    [receipt] = receipts(home)
-    assert "connection refused" in (home / "artifacts" / "out.md").read_text()
-    assert receipt["status"] == "failed"
+    for settings in (
+        f'gemini_base_url = "{url}"\n',
+        f'model = "mine:unpriced"\n[providers.mine]\nbase_url = "{url}"\n',
+    ):
+        home = make_home(tmp_path / settings[:6], settings=QUICK + settings)
+        drop_command(home, command())
+        assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 1
+        [receipt] = receipts(home)
+        page = (home / "artifacts" / "out.md").read_text()
+        assert ("connection refused" in page, "\ncost: none\n" in page) == (True, True)
+        assert (receipt["status"], receipt["cost_usd"], receipt["tokens"]["unknown_calls"]) == ("failed", 0, 0)
+        assert re.search(r"failed +none ", run_cli("runs", cwd=home).stdout)
 
 
 def test_a_configured_fallback_answers_before_anything_is_waited_for(
