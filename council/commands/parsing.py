@@ -166,8 +166,8 @@ def _instead_of(word: str, model: Any, loc: Loc) -> str:
     parts = [key for key in known if stem in key.split("_")]
     near = nearest(word, known) or (parts[0] if len(parts) == 1 else "")
     if near:
-        return f'did you mean "{near}"? Otherwise, remove it'
-    return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
+        return f"did you mean `{near}`? Otherwise, remove it"
+    return f"remove it; known keys: {', '.join(f'`{key}`' for key in known)}" if known else "remove it"
 
 
 def _object_in(annotation: Any) -> Any:

@@ -861,7 +861,11 @@ BAD_DOCUMENTS: dict[str, tuple[str, list[str]]] = {
     ),
     "unknown-key.md": (
         "---\noutput_artifact_path: a/\nconfig: {max_round: 3}\n---\nChoose.\n",
-        ["line 3, column 21", '"max_rounds"'],
+        ["line 3, column 21", "Fix: did you mean `max_rounds`?"],
+    ),
+    "strange-key.md": (
+        "---\noutput_artifact_path: a/\nflavour: 1\n---\nChoose.\n",
+        ["`flavour` is not a known key", "Fix: remove it; known keys: `$schema`, `type`, "],  # as `cat` shows it
     ),
     "twice.md": (
         "---\noutput_artifact_path: a/\noutput_artifact_path: b/\n---\nChoose.\n",
