@@ -252,7 +252,11 @@ def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, ChainHead]
     given = iter(lines)
     head = read_line(next(given, b""), ChainHead)
     if head is None:
-        finding = ChainFinding("head_missing", 0, "the first line is not the head of a chain.")
+        message = (
+            "the first line is not the head of a chain: FILE must be an export, made by `council audit export`. "
+            "Without FILE, the chain of this home is checked, and each page that it names."
+        )
+        finding = ChainFinding("head_missing", 0, message)
         return ChainVerdict(0, 0, ChainHead("", 0, GENESIS), (finding,))
     torn: list[ChainFinding] = []
 

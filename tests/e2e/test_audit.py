@@ -293,6 +293,8 @@ def test_after_a_restore_the_first_finding_says_that_a_copy_was_taken_back(home:
 
 def test_an_export_is_checked_anywhere_and_a_torn_one_is_told(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
+    of_page = run_cli("audit", "verify", "artifacts/out.md", cwd=home)
+    assert (of_page.returncode, "Without FILE, the chain of this home is checked" in of_page.stdout) == (1, True)
     run(home, task="Again?", input_artifacts=["a.md"])
     exported = run_cli("audit", "export", cwd=home).stdout
     file = home.parent / "audit.jsonl"
