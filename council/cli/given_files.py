@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from council.errors import UsageError
+from council.storage.command_drop import is_command_name
 
 
 def beginning_of(file: Path, max_bytes: int, fix: str) -> bytes:
@@ -17,6 +20,17 @@ def beginning_of(file: Path, max_bytes: int, fix: str) -> bytes:
             return stream.read(max_bytes + 1)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix=fix) from None
+
+
+def require_no_question(words: Sequence[str]) -> None:
+    """Raises UsageError for a question that stands where a command file is wanted."""
+    question = " ".join(words)
+    is_question = " " in question or question.endswith("?")
+    if is_question and not any(os.path.exists(word) or is_command_name(word) for word in words):
+        raise UsageError(
+            f"there is no file {question!r}.",
+            fix=f"did you mean `council submit --wait --task {shlex.quote(question)}`?",
+        )
 
 
 def checked(target: Path) -> Path:

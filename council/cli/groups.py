@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ KNOW = "Agents and knowledge"
 MEND = "Settings and repair"
 DEVELOP = "For developers"
 ELSE = "Commands"  # of a group, and one that names no section
+_MIN_WORD_CHARS = 4  # of a word that is looked up in the help: a shorter one stands in any
 SECTIONS = (START, WORK, LOOK, KNOW, MEND, DEVELOP, ELSE)
 
 
@@ -43,6 +45,19 @@ class SectionedGroup(TyperGroup):
             for name, command in found
             if command is not None and not command.hidden
         ]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Names the commands whose help has an unknown word, where none is spelled almost like it: typer's guess is far off."""
+        from council.proposals import nearest  # not at the top: the list of all commands needs none
+
+        word, listed = args[0], self.listed(ctx)
+        if word[:1].isalpha() and not ctx.resilient_parsing and not nearest(word, (name for name, _, _ in listed)):
+            told = re.compile(rf"\b{re.escape(word)}\w*(?![\w/])", re.IGNORECASE)  # not the name of a folder
+            meant = [name for name, _, text in listed if len(word) >= _MIN_WORD_CHARS and told.search(text)]
+            ctx.fail(
+                f"No such command {word!r}." + (f" Did you mean {' or '.join(map(repr, meant))}?" if meant else "")
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         listed = self.listed(ctx)

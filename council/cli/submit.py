@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -15,13 +14,13 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, state
-from council.cli.given_files import beginning_of
+from council.cli.given_files import beginning_of, require_no_question
 from council.cli.run_control import print_answer
 from council.cli.validate import findings
 from council.cli.waiting import require_own_model, wait_for
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
-from council.desk.validation import FileVerdict, judge
+from council.desk.validation import ASK_ABOUT, FileVerdict, judge
 from council.errors import (
     EXIT_REFUSED,
     EXIT_USAGE,
@@ -31,7 +30,7 @@ from council.errors import (
 )
 from council.ids import readable_json
 from council.settings.home import path_in_home
-from council.storage.command_drop import drop, is_command_name, lying_there, require_command_name
+from council.storage.command_drop import drop, lying_there, require_command_name
 from council.storage.files import FileLock
 
 _MAX_BYTES = 1 << 20  # no home can be set to take a larger command
@@ -103,12 +102,7 @@ def submit(
 
 def _read(files: list[str]) -> tuple[str, str, bytes]:
     """The one command file: its name in messages, the name to drop it under, and its bytes. Raises UsageError."""
-    question = " ".join(files)
-    if " " in question and not any(os.path.exists(file) or is_command_name(file) for file in files):
-        raise UsageError(
-            f"there is no file {question!r}.",
-            fix=f"did you mean `council submit --wait --task {shlex.quote(question)}`?",
-        )
+    require_no_question(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         raise UsageError(
             f"{files[0]} is a folder.",
@@ -127,7 +121,7 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
 def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> FileVerdict:
     """Says at once what the daemon would say. A fault that may be mended until its turn, such as an input that is not
     there yet, is a warning; with `readable` it is a problem. Raises PathRefused, typer.Exit."""
-    require_command_name(name)
+    require_command_name(name, f". {ASK_ABOUT}")
     judgement = judge(desk.commands, desk, Path(name), data, form_of_controls=True)
     redact = desk.keys.redactor.redact
     if readable:

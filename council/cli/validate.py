@@ -11,7 +11,7 @@ import typer
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.cli.context import AsJson, state, tell
-from council.cli.given_files import beginning_of
+from council.cli.given_files import beginning_of, require_no_question
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER, schema_files
 from council.commands.types import CommandTypes
 from council.desk.desk import Desk
@@ -35,6 +35,7 @@ def validate(
     except HomeNotFound:
         if cli.home_flag is not None or cli.environ.get("COUNCIL_HOME"):
             raise
+    require_no_question([str(file)])
     judgement = judge(cli.commands, desk, file, beginning_of(file, max_command_bytes(desk), "name a command file"))
     if as_json:
         verdict = {"file": str(file), "valid": not judgement.problems, **asdict(judgement)}

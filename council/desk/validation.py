@@ -30,6 +30,7 @@ from council.storage.files import FileLock
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
+ASK_ABOUT = 'To ask about a document, use `council submit --wait --task "…" FILE`'
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def judge(
     this moment. `form_of_controls`: of a control command the form alone is judged, for its handler refuses it, and the audit
     tells."""
     if not is_command_name(file.name):
-        fix = "use a plain file name ending in .json, .yaml, .yml or .md"
+        fix = f"use a plain file name ending in .json, .yaml, .yml or .md. {ASK_ABOUT}"
         return FileVerdict((Problem(f"{file.name} can never be the name of a command file", fix),))
     if len(data) > (max_bytes := max_command_bytes(desk)):
         fix = "put long text into an input artifact, or raise max_command_bytes"
@@ -70,7 +71,7 @@ def judge(
             document = read_document(file.name, data)
             command = validate(types, document)
     except NotACommand:
-        fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
+        fix = f"begin it with ---, the keys output_artifact_path, config, …, and ---, then the task. {ASK_ABOUT}"
         return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)), code=error.code)

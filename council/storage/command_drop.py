@@ -62,11 +62,11 @@ def require_owner(home: Path, name: str, status: os.stat_result) -> None:
         )
 
 
-def require_command_name(name: str) -> None:
-    """Raises PathRefused for a name that would never be read as a command."""
+def require_command_name(name: str, hint: str = "") -> None:
+    """Raises PathRefused for a name that would never be read as a command. `hint`: the end of its fix."""
     check_relative(name)
     if not is_command_name(name):
-        fix = f"Use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README, not a hidden one."
+        fix = f"use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README, not a hidden one{hint}"
         raise PathRefused(f"{name!r} cannot be the name of a command file.", reason="name", fix=fix, path=name)
 
 

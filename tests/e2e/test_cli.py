@@ -92,7 +92,7 @@ def test_submit_from_standard_input(quick: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("nowhere.json",), 2, "cannot read nowhere.json"),
-        (("council.toml",), 6, "cannot be the name of a command"),
+        (("council.toml",), 6, 'To ask about a document, use `council submit --wait --task "…" FILE`'),
         (("question.json", "--name", "../x.json"), 6, "../x.json"),
         (("question.json", "--name", "README.json"), 6, "README.json"),
     ],
@@ -427,6 +427,19 @@ def test_an_unknown_flag_ends_with_2_and_names_the_nearest(quick: Path) -> None:
     assert "--model" in done.stderr.replace("--modle", "")
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("stauts", "Did you mean 'stats', 'status'?\n"),
+        ("persona", "No such command 'persona'. Did you mean 'agents'?\n"),
+        ("quarrel", "No such command 'quarrel'.\n"),
+    ],
+)
+def test_an_unknown_command_brings_those_with_a_name_or_a_purpose_like_it(quick: Path, word: str, said: str) -> None:
+    done = run_cli(word, cwd=quick)
+    assert (done.returncode, done.stderr.endswith(said)) == (2, True)
+
+
 def test_without_a_home_the_way_to_make_one_is_named(tmp_path: Path) -> None:
     for arguments in (("run",), ("status",), ("submit", "-"), ("show",), ("--home", str(tmp_path), "run")):
         done = run_cli(*arguments, cwd=tmp_path)
@@ -720,4 +733,5 @@ def test_submit_refuses_markdown_that_is_no_command_and_drops_nothing(quick: Pat
     done = run_cli("submit", "notes.md", *arguments, cwd=quick)
     assert done.returncode == 2
     assert "its front matter has none of a command's keys" in done.stderr
+    assert 'To ask about a document, use `council submit --wait --task "…" FILE`' in done.stderr
     assert not (quick / "commands" / "notes.md").exists()

@@ -264,6 +264,8 @@ def test_a_beginning_of_several_runs_lists_them_and_no_control_command(quick: Pa
 def test_a_slip_is_answered_with_what_was_meant(quick: Path, arguments: tuple[str, ...], code: int, meant: str) -> None:
     (quick / "docs").mkdir()
     done = run_cli(*arguments, cwd=quick)
+        (("submit", "What?"), 2, "did you mean `council submit --wait --task 'What?'`?"),
+        (("validate", "What is open?"), 2, "did you mean `council submit --wait --task 'What is open?'`?"),
     assert (done.returncode, meant in done.stderr) == (code, True), done.stderr
 
 
