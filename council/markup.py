@@ -228,6 +228,7 @@ _BLOCK = r"\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
 _BEFORE_BLOCK = re.compile(_BLOCK)
 _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|" + _BLOCK)
 _MARKS = tuple(".!?…。！？")
+_QUOTATION_MARK = re.compile(r'["„“”«»「」『』]')
 _CLOSERS = "\"'”’」』)]*_"  # behind the mark
 _SHORT_CHARS = 12  # what is shorter greets, or calls somebody
 # Small letters stand for any case: `Max` and `max`, but `Art` alone. What has no vowel need not stand here.
@@ -267,7 +268,8 @@ def sentence_ends(text: str) -> Iterator[int]:
     for found in _END.finditer(text):
         line_end = text.find("\n", found.start(), found.end())
         at_block = line_end >= 0 and _BEFORE_BLOCK.match(text, line_end)
-        follows = text[found.end() : found.end() + 1].islower() or (found[0][0] == "." and _goes_on(text, found))
+        is_stop = found[0][0] == "." and not {"?", "!"} & set(found[0])
+        follows = text[found.end() : found.end() + 1].islower() or (is_stop and _goes_on(text, found))
         if at_block or not follows:
             yield found.end()
 
@@ -287,10 +289,16 @@ def _goes_on(text: str, stop: re.Match[str]) -> bool:
 
 def first_sentence(text: str) -> str:
     """The text up to the first mark that ends a sentence; empty where none does. Short ones that ask nothing, such as
-    "Hello.", end none."""
-    said = (text[:end].rstrip() for end in sentence_ends(text))
-    ended = ((words, words.rstrip(_CLOSERS)) for words in said)
-    return next((words for words, bare in ended if bare.endswith("?" if len(words) < _SHORT_CHARS else _MARKS)), "")
+    "Hello.", end none, and neither do those in a quotation that is still open."""
+    begin = marks = 0
+    for end in sentence_ends(text):
+        marks += len(_QUOTATION_MARK.findall(text, begin, end))
+        begin = end
+        said = text[:end].rstrip()
+        ending = "?" if len(said) < _SHORT_CHARS else _MARKS
+        if marks % 2 == 0 and said.rstrip(_CLOSERS).endswith(ending):
+            return said
+    return ""
 
 
 _FEW_MARKS = re.compile(r"[\x00-\x7f]*+[^\x00-\x7f]{0,1024}")

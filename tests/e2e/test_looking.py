@@ -42,7 +42,11 @@ def quick(tmp_path: Path) -> Path:
 def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -> None:
     assert run_cli("runs", cwd=quick).stdout == "No run yet.\n"
     drop_command(quick, command("Which roof is cheaper?", output_artifact_path="artifacts/roof.md"), "a.json")
-    drop_command(quick, command("Who keeps the keys?", output_artifact_path="artifacts/keys.md", session="b"), "b.json")
+    drop_command(
+        quick,
+        command("Dr. Meyer asks: are the keys o.k.? Really.", output_artifact_path="artifacts/keys.md", session="b"),
+        "b.json",
+    )
     assert run_cli("run", "--once", cwd=quick).returncode == 0
     assert run_cli("retry", "last", cwd=quick).returncode == 0
     assert run_cli("run", "--once", cwd=quick).returncode == 0
@@ -54,7 +58,8 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     assert any("artifacts/roof.md" in line and "Which roof is cheaper" in line for line in lines)
     told = json.loads(run_cli("runs", "ROOF", "cheaper", "--json", cwd=quick).stdout)
     assert ([run["artifact"] for run in told["runs"]], told["all"]) == (["artifacts/roof.md"], 1)
-    assert json.loads(run_cli("runs", "--lane", "b", "--json", cwd=quick).stdout)["runs"][0]["run_id"] == keys
+    [of_lane] = json.loads(run_cli("runs", "--lane", "b", "--json", cwd=quick).stdout)["runs"]
+    assert (of_lane["run_id"], of_lane["title"]) == (keys, "Dr. Meyer asks: are the keys o.k.?")
     assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches.\n"
     assert run_cli("forget", "words that nobody said", "--yes", cwd=quick).returncode == 0
     [_, forgetting] = run_cli("runs", "forget", cwd=quick).stdout.splitlines()

@@ -76,6 +76,9 @@ def test_front_matter_stands_between_two_lines_of_dashes_at_the_top(text: str, p
         ("Use SQLite, e.g. for tests. It is small.", "Use SQLite, e.g. for tests."),
         ("The position\n\nWe should wait. Or not.", "The position\n\nWe should wait."),
         ("Wait until May", ""),
+        ("Dr. Meyer asks: is this o.k.? Really.", "Dr. Meyer asks: is this o.k.?"),
+        ("Is „Nein! Nie. Wirklich?“ an answer? Yes.", "Is „Nein! Nie. Wirklich?“ an answer?"),
+        ('What about "Is it? No', ""),
     ],
 )
 def test_the_first_sentence_is_more_than_a_greeting(text: str, first: str) -> None:

@@ -23,6 +23,8 @@ from council.deliberation.deliberate_admission import title_of
         ),
         ("Soll Fr. Müller (Vors.) am 3. 5. 2027 kommen?", "Soll Fr. Müller (Vors.) am 3. 5. 2027 kommen?"),
         ("Choose a storage engine.", "Choose a storage engine"),
+        ("Dr. Meyer asks: is this o.k.? Really.", "Dr. Meyer asks: is this o.k.?"),
+        ('what about "Is it? No"', 'what about "Is it? No"'),
         ("\n\n", "Decision"),
         (f"Choose {'among many ' * 20}", f"Choose{' among many' * 10} …"),
     ],
