@@ -68,7 +68,7 @@ class Script:
     def _strategist(self, round_no: int) -> FakeReply:
         if round_no == 1:
             if self._first("overload"):
-                return error(503, retry_after=1, message="the model is overloaded")
+                return error(503, retry_after=1, message="the model `flash` is overloaded")
             return said(stance("Disks are simple.", "Disk.", "E1"), 1600, 120)
         return said(stance("My colleagues are right, all of them.", "Tape.", "E1", confidence=0.7), 2700, 90)
 

@@ -122,7 +122,7 @@ def test_retries_and_waits_survive_the_kill(told: Told) -> None:
     assert (wait["reason"], wait["asked_s"]) == ("provider", 2.0)
     assert wait["until_ms"] - wait["since_ms"] >= 1900
     assert "STRATEGIST, round 1: try 1 failed (overload)" in told.text
-    assert "the model is overloaded" in told.text
+    assert "the model `flash` is overloaded" in told.text
     assert "quota exceeded for this minute" in told.text
     strategist = next(agent for agent in told.json["agents"] if agent["role"] == "STRATEGIST")
     assert (strategist["retries"], strategist["retries_s"]) == (1, 1.0)
@@ -280,6 +280,7 @@ def test_the_page_says_what_the_terminal_says(page: Element) -> None:
         "My colleagues are right, all of them.",
     ):
         assert words in shown
+    assert "`" not in shown  # it is code in a provider's message, too
     assert "ORCHESTRATOR_REQUEST" not in shown  # a page in the home may be read by an agent
 
 
