@@ -100,7 +100,7 @@ def runs(
     ] = None,
     since: _Since = "",
     lane: Annotated[str, typer.Option(help="Only runs of this lane (the key `session` of their commands).")] = "",
-    count: Annotated[int, typer.Option("-n", min=1, help="At most this many, the newest first.")] = 50,
+    count: Annotated[int, typer.Option("-n", min=1, help="At most this many, those admitted last.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     found = find_all(state(ctx).desk(), words or (), since=since, lane=lane)
@@ -109,7 +109,6 @@ def runs(
     rows = [
         (
             entry.run_id,
-            entry.created[:16].replace("T", " "),
             entry.status,
             told_cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
             plain_line(entry.artifact, _MAX_PATH_CHARS),
@@ -118,7 +117,9 @@ def runs(
         for entry in found[:count]
     ]
     nothing = "No run matches." if words or since or lane else "No run yet."
-    lines = table(("RUN", "ADMITTED (UTC)", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
+    lines = table(("RUN", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
+    if sys.stdout.isatty():  # else a program reads whole lines
+        lines = [line if len(line) <= columns() else f"{line[: columns() - 1]}…" for line in lines]
     tell(told, lines, as_json=as_json)
     if len(found) > count and not as_json:
         older = len(found) - count
