@@ -90,7 +90,7 @@ def drop(commands_dir: Path, name: str, data: bytes) -> DroppedFile:
             discard(folder_fd, temporary)
             raise
         discard(folder_fd, temporary)
-    fix = "Stop what keeps dropping them, or choose another name."
+    fix = "stop what keeps dropping them, or choose another name"
     raise StorageFailed(f"{commands_dir} holds {MAX_NAMESAKES} commands named like {name!r}.", fix=fix)
 
 

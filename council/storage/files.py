@@ -46,17 +46,17 @@ _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CL
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # O_NONBLOCK: a FIFO must not hang the daemon
 
 _FIXES: dict[int, str] = {
-    errno.ENOSPC: "Free some space on that disk, then try again.",
-    errno.EDQUOT: "Free some of this user's disk quota, then try again.",
-    errno.EFBIG: "Raise the file size limit (ulimit -f), then try again.",
-    errno.EROFS: "Make that file system writable, or choose a home on another one.",
-    errno.EACCES: "Give this user read and write permission there.",
-    errno.EPERM: "Give this user read and write permission there.",
-    errno.EMFILE: "Raise the limit of open files (ulimit -n), then try again.",
-    errno.ENFILE: "Raise the system's limit of open files, then try again.",
-    errno.ENOENT: "Create the folder first.",
-    errno.ENOTDIR: "Put a folder where that path expects one.",
-    errno.EIO: "Check the disk: it reports an input/output error.",
+    errno.ENOSPC: "free some space on that disk, then try again",
+    errno.EDQUOT: "free some of this user's disk quota, then try again",
+    errno.EFBIG: "raise the file size limit (ulimit -f), then try again",
+    errno.EROFS: "make that file system writable, or choose a home on another one",
+    errno.EACCES: "give this user read and write permission there",
+    errno.EPERM: "give this user read and write permission there",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), then try again",
+    errno.ENFILE: "raise the system's limit of open files, then try again",
+    errno.ENOENT: "create the folder first",
+    errno.ENOTDIR: "put a folder where that path expects one",
+    errno.EIO: "check the disk: it reports an input/output error",
 }
 
 
@@ -99,7 +99,7 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
     try:
         with descriptor(path, _READ_FLAGS) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise StorageFailed(f"Cannot read {path}: not a regular file.", fix="Move it away.", path=str(path))
+                raise StorageFailed(f"Cannot read {path}: not a regular file.", fix="move it away", path=str(path))
             data = read_fd(fd, max_bytes + 1)
     except FileNotFoundError:
         raise
@@ -108,7 +108,7 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise StorageFailed(
             f"Cannot read {path}: larger than {max_bytes} bytes.",
-            fix="Move it away.",
+            fix="move it away",
             path=str(path),
             max_bytes=max_bytes,
         )
@@ -214,13 +214,13 @@ class FileLock:
                 break
             time.sleep(_PROBE_PAUSE_S)
         pid, host, started = (owner.get(key) for key in ("pid", "host", "started"))
-        who, fix = "a process that is just starting", "Try again in a moment."
+        who, fix = "a process that is just starting", "try again in a moment"
         if pid is not None:
             who = f"process {pid} on {host}, started {started}"
-            fix = f"Use the one that runs, or stop process {pid} on {host} first."
+            fix = f"use the one that runs, or stop process {pid} on {host} first"
         leaves = owner.get("leaves") is True
         if leaves:
-            who, fix = f"{who}, until one piece of work is done", "Try again when that process has ended."
+            who, fix = f"{who}, until one piece of work is done", "try again when that process has ended"
         told = {"path": str(self.path), "pid": pid, "host": host, "started": started, "leaves": leaves}
         raise DaemonRunning(f"{self.path} is held by {who}.", fix=fix, **told)
 
@@ -393,7 +393,7 @@ def storage_failed(error: OSError, what: str) -> StorageFailed:
     number = error.errno or 0
     return StorageFailed(
         f"{what}: {os.strerror(number) if number else type(error).__name__}.",
-        fix=_FIXES.get(number, "Check the disk and the permissions there."),
+        fix=_FIXES.get(number, "check the disk and the permissions there"),
         errno=errno.errorcode.get(number, ""),
     )
 

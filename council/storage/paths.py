@@ -80,31 +80,31 @@ _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _WEB = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
-_INSIDE = "Name a file inside the folder, relative to it, such as docs/plan.md."
+_INSIDE = "name a file inside the folder, relative to it, such as docs/plan.md"
 _REASONS: dict[str, tuple[str, str]] = {
     "empty": ("it is empty", _INSIDE),
-    "too_long": ("it is too long", f"Use at most {MAX_PATH_CHARS} characters, {MAX_NAME_BYTES} bytes per name."),
-    "character": ("it holds an invisible or unassigned character", "Spell the name with visible characters."),
-    "unicode": ("it holds a look-alike of a plainer character", "Spell the name with the plain characters."),
+    "too_long": ("it is too long", f"use at most {MAX_PATH_CHARS} characters, {MAX_NAME_BYTES} bytes per name"),
+    "character": ("it holds an invisible or unassigned character", "spell the name with visible characters"),
+    "unicode": ("it holds a look-alike of a plainer character", "spell the name with the plain characters"),
     "absolute": ("it is absolute", _INSIDE),
     "home": ("it starts with ~", _INSIDE),
-    "backslash": ("it holds a backslash", "Separate folders with /."),
+    "backslash": ("it holds a backslash", "separate folders with /"),
     "drive": ("it starts with a drive letter", _INSIDE),
-    "web": ("it is a web address, and none is read", "Save the page as a file inside the folder, and name that."),
+    "web": ("it is a web address, and none is read", "save the page as a file inside the folder, and name that"),
     "segment": ("it holds an empty or . segment", _INSIDE),
     "parent": ("it holds a .. segment", _INSIDE),
-    "trailing": ("a name in it ends with a dot or a space", "Remove the dot or space."),
-    "denied": ("a rule denies it", "Choose a path that the rules allow."),
-    "not_found": ("there is no such file", "Check the spelling and the folder."),
-    "not_a_folder": ("something on the way is a file, not a folder", "Check the spelling and the folder."),
-    "directory": ("it is a folder", "Name a file in it."),
-    "special": ("it is a pipe, a socket or a device", "Name a regular file."),
-    "symlink": ("it leads through a symbolic link", "Put the file itself there."),
-    "hard_link": ("the file has a second name elsewhere", "Put a copy there instead of a hard link."),
-    "too_large": ("the file is too large", "Split the file, or name a smaller one."),
-    "permission": ("this user may not read it", "Give the user that runs Council read permission."),
-    "too_many": ("there are more files than the limit", "Narrow the folder, or raise the limit."),
-    "tag": ("the staging tag is not plain", "Use letters, digits, - and _."),
+    "trailing": ("a name in it ends with a dot or a space", "remove the dot or space"),
+    "denied": ("a rule denies it", "choose a path that the rules allow"),
+    "not_found": ("there is no such file", "check the spelling and the folder"),
+    "not_a_folder": ("something on the way is a file, not a folder", "check the spelling and the folder"),
+    "directory": ("it is a folder", "name a file in it"),
+    "special": ("it is a pipe, a socket or a device", "name a regular file"),
+    "symlink": ("it leads through a symbolic link", "put the file itself there"),
+    "hard_link": ("the file has a second name elsewhere", "put a copy there instead of a hard link"),
+    "too_large": ("the file is too large", "split the file, or name a smaller one"),
+    "permission": ("this user may not read it", "give the user that runs Council read permission"),
+    "too_many": ("there are more files than the limit", "narrow the folder, or raise the limit"),
+    "tag": ("the staging tag is not plain", "use letters, digits, - and _"),
 }
 
 

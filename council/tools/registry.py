@@ -98,12 +98,12 @@ class ToolRegistry:
         tool = self.get(request.action)
         if tool is None:
             near = nearest(request.action, (tool.name for tool in self._callable(allowed)))
-            meant = f"Did you mean {near}? " if near else ""
-            raise ToolRefused(f"There is no tool {request.action}.", fix=f"{meant}Allowed here: {offered}.", **data)
+            meant = f"did you mean {near}? " if near else ""
+            raise ToolRefused(f"There is no tool {request.action}.", fix=f"{meant}allowed here: {offered}", **data)
         if tool.name not in allowed:
-            raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"Allowed here: {offered}.", **data)
+            raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"allowed here: {offered}", **data)
         if tool.run is None:
-            fix = f"Propose it in a plan. Allowed here: {offered}."
+            fix = f"propose it in a plan; allowed here: {offered}"
             raise ToolRefused(f"{tool.name} changes something: it can only be proposed in a plan.", fix=fix, **data)
         title = f"{tool.name}({request.argument})"
         arguments = parsed(tool, request.argument)

@@ -213,8 +213,8 @@ def test_an_input_that_cannot_be_read_brings_the_names_that_were_probably_meant(
         "doc/needs.md": "did you mean `docs/needs.md`?",
         "docs/optoins.md": "did you mean `docs/options.md`?",
         "docs/huge.md": "split the file, or raise max_file_bytes",
-        ".enw": "Choose a path that the rules allow.",
-        "far/away.txt": "Check the spelling and the folder.",
+        ".enw": "choose a path that the rules allow",
+        "far/away.txt": "check the spelling and the folder",
     }
 
 

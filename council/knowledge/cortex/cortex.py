@@ -97,7 +97,7 @@ class Cortex:
                     found = shelf.search(question, limit, group, meaning)
                 except IndexBroken as error:
                     if attempt == _ATTEMPTS:
-                        fix = "Delete .council/cortex. The next question builds it again."
+                        fix = "delete .council/cortex; the next question builds it again"
                         raise StorageFailed(f"The index of {scope} cannot be read ({error}).", fix=fix) from error
                     shelf.distrust_index()
                     continue

@@ -178,7 +178,7 @@ class Shelf:
                 reason, broken = "the engine could not use it", error
                 if attempt == 2:
                     message = f"The index in {self._index_path} cannot be written ({broken})."
-                    fix = "Free some space and check the permissions there. You may delete the index at any time."
+                    fix = "free some space and check the permissions there; the index may be deleted at any time"
                     raise StorageFailed(message, fix=fix) from broken
         raise AssertionError("unreachable")
 

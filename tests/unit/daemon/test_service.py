@@ -71,7 +71,7 @@ async def test_a_daemon_waits_for_a_process_that_leaves_says_so_once_and_what_dr
     drains = app_of(home)
     with pytest.raises(DaemonRunning, match="until one piece of work is done") as refused:
         await Service(drains, once=True).run()
-    assert refused.value.fix == "Try again when that process has ended."
+    assert refused.value.fix == "try again when that process has ended"
     await drains.aclose()
 
     class LeavesOnceTold(logging.Handler):
@@ -101,6 +101,6 @@ async def test_a_daemon_beside_another_one_is_refused_at_once(tmp_path: Path) ->
     app = app_of(home)
     with pytest.raises(DaemonRunning) as refused:
         await Service(app, once=False).run()
-    assert "Use the one that runs" in refused.value.fix
+    assert "use the one that runs" in refused.value.fix
     await app.aclose()
     other.release()

@@ -123,7 +123,7 @@ def test_the_bytes_are_on_the_disk_before_the_name_is_seen_and_the_name_before_t
 def test_a_drop_without_an_inbox_is_storage_failed(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed) as failure:
         drop(tmp_path / "absent", "a.json", b"{}")
-    assert failure.value.fix == "Create the folder first."
+    assert failure.value.fix == "create the folder first"
 
 
 @pytest.mark.usefixtures("rename_support")

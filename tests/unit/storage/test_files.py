@@ -93,7 +93,7 @@ def test_a_write_into_a_missing_folder_is_storage_failed_with_a_fix(tmp_path: Pa
     with pytest.raises(StorageFailed) as failure:
         write_atomic(tmp_path / "absent/a.json", b"x")
     assert "No such file" in failure.value.message
-    assert failure.value.fix == "Create the folder first."
+    assert failure.value.fix == "create the folder first"
     with pytest.raises(StorageFailed):
         fsync_dir(tmp_path / "absent")
 
@@ -296,4 +296,4 @@ def test_a_lock_file_replaced_between_open_and_lock_is_not_taken_for_the_lock(
 def test_a_lock_in_a_missing_folder_is_storage_failed(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed) as failure:
         FileLock(tmp_path / "absent/lock").acquire()
-    assert failure.value.fix == "Create the folder first."
+    assert failure.value.fix == "create the folder first"

@@ -381,7 +381,7 @@ def test_what_is_no_file_in_its_place_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_made_is_named_with_its_own_fix(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match=r"Cannot open .*/absent/council\.db\.lock: No such file") as caught:
         Store.open(tmp_path / "absent")
-    assert caught.value.fix == "Create the folder first."
+    assert caught.value.fix == "create the folder first"
 
 
 def test_its_files_are_for_their_owner_alone(store: Store, tmp_path: Path) -> None:

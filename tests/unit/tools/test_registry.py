@@ -93,7 +93,7 @@ async def test_an_allowed_read_tool_is_called_with_the_argument_and_the_context(
 async def test_an_unknown_tool_is_refused_with_the_list_of_what_is_allowed() -> None:
     registry = ToolRegistry([tool(), tool("LIST_FILES")])
 
-    with pytest.raises(ToolRefused, match=r"no tool RUN_SHELL.*Allowed here: READ_FILE, LIST_FILES"):
+    with pytest.raises(ToolRefused, match=r"no tool RUN_SHELL.*allowed here: READ_FILE, LIST_FILES"):
         await registry.call(request("RUN_SHELL(ls)"), allowed=["READ_FILE", "LIST_FILES", "RUN_SHELL"])
 
 
@@ -101,13 +101,13 @@ async def test_a_tool_that_the_manifest_does_not_allow_is_refused_and_not_run() 
     run = Recorder()
     registry = ToolRegistry([tool(run=run), tool("LIST_FILES")])
 
-    with pytest.raises(ToolRefused, match=r"READ_FILE is not allowed.*Allowed here: LIST_FILES"):
+    with pytest.raises(ToolRefused, match=r"READ_FILE is not allowed.*allowed here: LIST_FILES"):
         await registry.call(request("READ_FILE(a)"), allowed=["LIST_FILES"])
     assert run.calls == []
 
 
 async def test_with_nothing_allowed_the_refusal_says_none() -> None:
-    with pytest.raises(ToolRefused, match="Allowed here: none"):
+    with pytest.raises(ToolRefused, match="allowed here: none"):
         await ToolRegistry([tool()]).call(request("READ_FILE(a)"), allowed=[])
 
 
@@ -141,12 +141,12 @@ async def test_a_request_that_is_not_honoured_is_refused_with_its_reason() -> No
 
 
 async def test_a_path_that_the_tool_refuses_is_a_result_that_says_so() -> None:
-    run = Recorder(PathRefused("No such file: a.", reason="not_found", fix="Check the spelling."))
+    run = Recorder(PathRefused("No such file: a.", reason="not_found", fix="check the spelling"))
 
     result = await ToolRegistry([tool(run=run)]).call(request("READ_FILE(a)"), allowed=["READ_FILE"])
 
     assert (result.ok, result.error_code, result.title) == (False, "path_refused", "READ_FILE(a)")
-    assert result.error == "No such file: a. Fix: Check the spelling."
+    assert result.error == "No such file: a. Fix: check the spelling"
 
 
 class Endless(Recorder):
@@ -264,7 +264,7 @@ async def test_arguments_that_do_not_fit_are_an_answer_that_shows_the_right_form
 async def test_a_near_miss_of_a_name_is_refused_with_the_registered_one(near: str, meant: str) -> None:
     registry = ToolRegistry([tool(), create_task(Recorder())])
 
-    with pytest.raises(ToolRefused, match=f"There is no tool {near}.* Did you mean {meant}[?] Allowed here"):
+    with pytest.raises(ToolRefused, match=f"There is no tool {near}.* did you mean {meant}[?] allowed here"):
         await registry.call(request(f"{near}(a)"), allowed=["READ_FILE", "create_task"])
 
 
