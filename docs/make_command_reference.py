@@ -81,7 +81,7 @@ def reference() -> str:
     types = f"| `type` | {', '.join(f'`{name}`' for name in commands.names)} | `{DEFAULT_TYPE}` | The type of the command. |"
     rows = keys[DEFAULT_TYPE]
     lines = [_HEAD, "## Keys of every command", "", *_table([types, *(rows[key] for key in of_all if key != "type")])]
-    lines += ["## Keys of commands that take their turn", ""]
+    lines += ["## Keys of commands that wait for their lane", ""]
     runs = ", ".join(f"`{type_.name}`" for type_ in commands if not type_.is_control)
     lines += [f"These keys belong to {runs}.", "", *_table(rows[key] for key in of_runs)]
     at_once = ", ".join(f"`{type_.name}`" for type_ in commands if type_.is_control)

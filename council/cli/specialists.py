@@ -86,7 +86,7 @@ def show(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_json
 
 @app.command()
 def stats(ctx: typer.Context, user: User = STEWARD.id, as_json: AsJson = False) -> None:
-    """Print the figures of the specialists, and what each still lacks for its promotion."""
+    """Print the figures of the specialists, and what each still needs to be promoted."""
     desk = state(ctx).desk()
     rows, told = [], []
     for one in listed(desk, user):

@@ -48,7 +48,10 @@ User = Annotated[
     StrictStr | None,
     Field(
         pattern=USER_PATTERN,
-        description="On whose behalf the command acts: a user of this home (`council users`). It can only lower authority.",
+        description=(
+            "On whose behalf the command acts: a user of this home (`council users`). "
+            "The command can only get fewer rights, never more."
+        ),
     ),
 ]
 

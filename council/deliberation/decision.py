@@ -226,7 +226,7 @@ class _LookUp:
             places = list(self._no_places)
             more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
             shown = ", ".join(f"`{_bare(place)}`" for place in places[:_MAX_SHOWN])
-            yield f"Cited, but not a place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
+            yield f"Cited, but no such place was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
         for file in files:
             passages = [p for p in self._quotations.passages if p.path == file.path and p.sha256 and not p.own]
             read_as = {} if file.own else {p.sha256: p.id for p in passages}

@@ -166,7 +166,7 @@ def notes_of(state: PageState) -> list[str]:
         notes = [" ".join((f"**Cancelled**{by}." if by else "**Cancelled.**", *attended)), *notes]
     notes += _echo_notes(transcript, answered=True)
     cut = [item for item in transcript.inputs if "cut to fit" in item.title]
-    notes += [f"Not all of an input was read: {item.title}." for item in cut]
+    notes += [f"Not all of an input was read: {item.title.partition(', cut to fit')[0]}." for item in cut]
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
@@ -298,9 +298,8 @@ def failed_closings(failed: Iterable[tuple[str, Failure]], error: ErrorRef | Non
 def _said(failure: Failure, error: ErrorRef | None) -> str:
     """The kind, the reason and, where a person can mend it, the fix."""
     fix = failure.fix.rstrip(".") if failure.kind in _MENDED_BY_HAND else ""
-    parts = [
-        failure.message if error is None or failure.message not in error.message else "",
-        f"To fix it: {fix}." if fix and (error is None or fix not in error.fix) else "",
-    ]
-    told = " ".join(filter(None, parts))
+    message = failure.message if error is None or failure.message not in error.message else ""
+    mended = f"To fix it: {fix}." if fix and (error is None or fix not in error.fix) else ""
+    stop = "." if message and mended and not message.endswith((".", "!", "?", "…")) else ""
+    told = f"{message}{stop} {mended}".strip()
     return f"({failure.kind}): {told}" if told else f"({failure.kind})."

@@ -120,7 +120,7 @@ class Deliberation:
             more = f"; and {len(read) - _TOLD_INPUTS} more" if len(read) > _TOLD_INPUTS else ""
             raise InputUnreadable(
                 f"{whose} be read: {'; '.join(item.refusal for item in read[:_TOLD_INPUTS])}{more}",
-                fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
+                fix="correct the paths (relative to the home; `council validate` suggests names) and drop the command again",
             )
         self._changed()
         window_chars = await self._run.look(_WINDOW, self._equipment.window_chars, type=int, part=Part("window"))

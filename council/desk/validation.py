@@ -155,7 +155,7 @@ def _warnings(
                 missing.append(wanted)
                 message = error.message
                 if len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
-                    message = f"{message.rstrip('.')}, so no input can be read now and the run would fail"
+                    message = f"{message.rstrip('.')}. Without any input, the run would fail"
                 yield Problem(message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
         if isinstance(command, DeliberateCommand) and sizes_chars and not (verdict.problems or verdict.code):
             calibration, windows = Calibration(desk.store), list[tuple[int, str]]()

@@ -121,7 +121,7 @@ def acting_on(command: RunControl) -> Admission:
 
 
 def _not_active(run_id: str) -> CommandInvalid:
-    fix = "see `council status` for the runs that are"
+    fix = "`council status` lists the active runs"
     return CommandInvalid(f"the run {run_id!r} is not active.", fix=fix, field="run")
 
 

@@ -16,7 +16,7 @@ def require_resumable(store: Looking, run_id: str, *, accept_drift: bool) -> Rec
     """The receipt of the ended run, if it can go on. Raises CommandInvalid with the reason when it cannot, StorageFailed."""
     receipt = _with_a_journal(store, run_id)
     if receipt.status not in ("failed", "cancelled"):
-        raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` repeats it")
+        raise not_resumable(run_id, f"has already ended ({receipt.status})", f"`council retry {run_id}` repeats it")
     if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
         raise not_resumable(run_id, "was ended by drift", "set accept_drift: true (--accept-drift) to continue")
     if receipt.error is not None and receipt.error.code == CouncilSilent.code:

@@ -317,8 +317,8 @@ class _Teller:
             return Why(account.stopped, f"{sentence.rstrip('.')}.", calls_saved=account.calls_saved)
         if not self.journal.recorded(FINISH):
             return Why("unknown", "The journal no longer says why; the receipt names no error.")
-        rounds = f"{self.rounds} round{'s' if self.rounds != 1 else ''}"
-        return Why("cap", f"Its {rounds} took place, and the decision was written.")
+        rounds = "The planned round" if self.rounds == 1 else f"All {self.rounds} planned rounds"
+        return Why("cap", f"{rounds} took place.")
 
 
 def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:

@@ -253,11 +253,11 @@ def call_words(call: CallEntry, above: str) -> str:
 
 
 def status_line(explanation: Explanation) -> Iterator[str]:
-    """Protocol, members, rounds, model: what is known of them."""
+    """Protocol, agents, rounds, model: what is known of them."""
     if explanation.protocol:
-        members = len(explanation.agents) - sum(agent.role == "" for agent in explanation.agents)
+        agents = sum(agent.role != "" for agent in explanation.agents)
         yield explanation.protocol
-        yield f"{members} member{'s' if members != 1 else ''}"
+        yield f"{agents} agent{'s' if agents != 1 else ''}"
         if explanation.max_rounds:
             yield f"{explanation.rounds} of {explanation.max_rounds} round{'s' if explanation.max_rounds != 1 else ''}"
     else:

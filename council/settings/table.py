@@ -212,7 +212,9 @@ class Settings(BaseModel):
         json_schema_extra={"allowed": "an http:// or https:// URL"},
     )
     request_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="How long one model call may take.")
-    max_output_tokens: int = Field(default=8192, ge=1, le=_MIB, description="Ceiling of one reply, thinking included.")
+    max_output_tokens: int = Field(
+        default=8192, ge=1, le=_MIB, description="Longest reply in tokens, including thinking."
+    )
     temperature: float | None = Field(
         default=None,
         ge=0,
@@ -283,7 +285,7 @@ class Settings(BaseModel):
         default=1.0, ge=0, le=3600, description="A YAML or Markdown command starts when unchanged for this long."
     )
     settle_s: float = Field(
-        default=10.0, ge=0.1, le=3600, description="How long an unreadable or vanished command file is waited for."
+        default=10.0, ge=0.1, le=3600, description="How long Council waits for an incomplete or missing command file."
     )
     scan_interval_s: float = Field(default=5.0, ge=0.05, le=3600, description="Scan commands/ at least this often.")
     storage_retry_s: float = Field(
@@ -348,7 +350,7 @@ class Settings(BaseModel):
     timezone: str = Field(
         default="",
         description="The time zone of this home. Prompts contain the date on which a command was admitted there. "
-        "An event of the workspace that names no zone is in it.",
+        "Workspace events without a zone use it.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
     )
@@ -402,8 +404,8 @@ class Settings(BaseModel):
     read_roots: Names = Field(
         default=("**",),
         description=(
-            "What agents may read: globs relative to the home. The default leaves out files and folders with a dot before "
-            "their name, and files as `council init` wrote them. An empty list allows nothing."
+            "What agents may read: globs relative to the home. The default leaves out hidden files and folders "
+            "(`.name`), and files as `council init` wrote them. An empty list allows nothing."
         ),
         json_schema_extra={"allowed": "globs relative to the home, without `..`"},
     )

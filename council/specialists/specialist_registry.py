@@ -71,7 +71,7 @@ class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
             )
         if self.has_new_model(model) and model:
             told = f"{self.role} was tested with {self.suite_model}, and {model} answers now."
-            lines.append(f"**To be examined again:** {told}")
+            lines.append(f"**Not yet tested with this model:** {told}")
         return "".join(f"{line}\n\n" for line in lines)
 
 

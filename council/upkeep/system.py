@@ -26,7 +26,7 @@ def beyond_forget(*, is_server: bool) -> str:
 
 
 class ForgetCommand(RunBase):
-    """Takes a text, or everything of one run, out of all that Council keeps: memory, archive, index, journals, receipts,
+    """Removes a text, or everything about one run, from all that Council keeps: memory, archive, index, journals, receipts,
     logs, its artifacts. It cannot be undone."""
 
     type: Annotated[Literal["forget"], Field(description="What kind of command this is.")]

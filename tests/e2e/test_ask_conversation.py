@@ -308,7 +308,7 @@ def test_a_request_is_explained_replayed_and_priced_like_a_deliberation(
     told = " ".join(run_cli("explain", run_id, cwd=home, env=env).stdout.split())
     assert "the temporary agent Carpentry Advisor, since no agent fits, out of " in told
     assert "tax-specialist" in told
-    assert "ask · 2 members · gemini:gemini-2.5-flash" in told
+    assert "ask · 2 agents · gemini:gemini-2.5-flash" in told
     assert "an agent gets ready" in told
     assert "left out: nothing" in told
     replayed = run_cli("replay", run_id, cwd=home, env=env)

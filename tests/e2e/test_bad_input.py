@@ -295,7 +295,7 @@ def test_every_kind_of_unreadable_input_is_named_with_its_reason_and_degrades_th
         serves_the_next(daemon)
     page = (home / "artifacts" / "alone.md").read_text()
     assert f"none of the {len(BAD_INPUTS)} inputs could be read" in page
-    assert "`council validate` names what may be meant) and drop it again" in page
+    assert "`council validate` suggests names) and drop the command again" in page
     assert all(reason in page for reason in BAD_INPUTS.values())
     assert "CANARY" not in page
     page = (home / "artifacts" / "out.md").read_text()

@@ -116,6 +116,13 @@ def test_show_of_a_run_of_which_neither_page_nor_journal_is_left_says_so(home: P
     assert f"artifacts/out.md cannot be read (No such file or directory), and the run {run} was pruned" in done.stderr
 
 
+def test_show_says_how_much_was_read_of_an_input_that_was_cut(home: Path) -> None:
+    (home / "docs" / "long.md").write_text("".join(f"Line {number} tells of rain.\n" for number in range(1, 5_001)))
+    decide(home, "What does it tell of?", input_artifacts=["docs/long.md"])
+    shown = run_cli("show", cwd=home).stdout
+    assert re.search(r"> Not all of an input was read: `docs/long\.md` lines 1-[0-9]+ of 5000\.\n", shown)
+
+
 def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home: Path) -> None:
     decide(home, "How fast does the archive grow?", input_artifacts=["docs/needs.md"])
     page = home / "artifacts" / "out.md"
@@ -166,7 +173,8 @@ def test_what_may_still_change_until_the_run_is_a_warning_and_the_command_is_dro
     assert done.returncode == 0
     assert "early.json:1:" in done.stderr
     assert (
-        "warning: `input_artifacts.0`: There is no file `docs/later.md`, so no input can be read now and" in done.stderr
+        "warning: `input_artifacts.0`: There is no file `docs/later.md`. Without any input, the run would"
+        in done.stderr
     )
     assert (home / "commands" / "early.json").exists()
 

@@ -82,7 +82,7 @@ def test_resume_and_retry_without_a_daemon_queue_and_leave(home: Path, fake: Fak
     assert len(fake.requests) == 2 * calls
     refused = run_cli("resume", run_of(home, "one"), cwd=home, env=NO_KEY)
     assert refused.returncode == 2
-    assert "ended succeeded" in refused.stderr
+    assert "has already ended (succeeded)" in refused.stderr
 
 
 def test_a_drained_command_runs_no_other_lane_but_what_stands_before_it(

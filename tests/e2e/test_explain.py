@@ -318,6 +318,7 @@ def test_a_citation_in_the_report_shows_the_line_that_it_names(home: Path) -> No
     assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
     page = run_cli("report", "--html", "-o", "-", cwd=home).stdout
     assert '<span class="lines" role="tooltip">docs/offer.md:50\nThe slate roof costs 12,400 EUR.</span>' in page
+    assert "<p>The planned round took place.</p>" in page
 
 
 def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browser_when_told_to(

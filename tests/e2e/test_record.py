@@ -388,7 +388,9 @@ def test_what_does_not_exist_is_asked_about_twice_and_then_marked(
     assert "- So it is [E1: docs/needs.md:999] __[no such place]__. [E1: /etc/passwd:1] __[no such place]__" in page
     assert "- the Board of Directors (no such member): Mars is red." in page
     assert "> 1 dissent is ascribed to somebody who is not a member" in page
-    note = "> Cited, but not a place in what was read: `E1: docs/needs.md:999`, `E1: /etc/passwd:1`; marked `[no such place]`."
+    note = (
+        "> Cited, but no such place was read: `E1: docs/needs.md:999`, `E1: /etc/passwd:1`; marked `[no such place]`."
+    )
     assert page.index(note) < page.index("## Decision")
 
 

@@ -209,7 +209,10 @@ def test_a_run_that_succeeded_or_never_was_cannot_be_resumed(home: Path, fake: F
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     [receipt] = receipts(home)
-    for run_id, said in ((receipt["run_id"], "ended succeeded"), ("20260101-000000-nowhere0", "not known here")):
+    for run_id, said in (
+        (receipt["run_id"], "has already ended (succeeded)"),
+        ("20260101-000000-nowhere0", "not known here"),
+    ):
         drop_command(home, {"type": "resume", "run": run_id}, f"{run_id}.json")
         assert run_cli("run", "--once", cwd=home, env=env).returncode == 2
         assert said in (home / "commands" / "failed" / f"{run_id}.json.error.md").read_text()

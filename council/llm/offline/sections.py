@@ -30,7 +30,7 @@ def disagreements(case: Case, limit: int) -> ExtractSection:
         subject = f"*{' '.join(written.get(word, word) for word in m.words)}*: " if m.words else ""
         first = f"{subject}{quote(m.first.statement)} says {m.first.shown}"
         shown.append(f"{first}, {quote(m.second.statement)} says {m.second.shown}.")
-    text = "Two lines seem to speak of one thing. Either figure may be right." if shown else _NONE
+    text = "Two lines seem to be about the same thing. Either figure may be right." if shown else _NONE
     return ExtractSection("Figures that differ.", text, tuple(shown), total=len(case.mismatches))
 
 
@@ -85,7 +85,7 @@ def nothing_to_read(case: Case, max_chars: int) -> str:
         code = f" ({skipped} lines are code, which is not read as text)" if skipped else ""
         why = f"The documents hold no text to quote{code}."
     else:
-        why = "No documents were provided, so there is nothing to extract and nothing was made up instead."
+        why = "No documents were provided, so there is nothing to extract."
     helps = (
         "files listed under `input_artifacts`: Markdown or plain text with the facts, figures and dates",
         "the options as they stand, with what each costs and who would do the work",

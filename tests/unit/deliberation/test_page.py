@@ -322,7 +322,7 @@ def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
 
 
 def test_a_failed_page_says_the_reason_and_the_fix_of_its_end_once_and_others_too() -> None:
-    refused, dropped = Failure("network", "refused.", "start it"), Failure("network", "dropped.", "start it")
+    refused, dropped = Failure("network", "refused.", "start it"), Failure("network", "dropped", "start it")
     silent = [turn(role, result=TurnResult("", MODEL, failure=why)) for role, why in (("A", refused), ("B", dropped))]
     error = Finish("t", ErrorRef("council_silent", "2 turns gave no answer; the last: dropped.", "start it; ask again"))
     notes = notes_of(state(whole(*silent, closings=[]), error))

@@ -47,7 +47,7 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
     assert judgement.problems == ()
     [warning] = judgement.warnings
     assert (warning.field, warning.line, judgement.code) == ("input_artifacts.0", 1, "input_unreadable")
-    assert warning.message.endswith(", so no input can be read now and the run would fail")
+    assert warning.message.endswith(". Without any input, the run would fail")
 
 
 @pytest.mark.parametrize(

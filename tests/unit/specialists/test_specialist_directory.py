@@ -185,7 +185,7 @@ async def test_a_prompt_specialist_answers_by_a_model_and_its_reply_must_fit_the
     assert returned.output["host"] == "b.example"
     assert returned.meta.certainty == 0.4
     assert (
-        "**To be examined again:** host_namer was tested with gemini:older, and gemini:fake answers now."
+        "**Not yet tested with this model:** host_namer was tested with gemini:older, and gemini:fake answers now."
         in returned.answer
     )
     wrong = await workshop.use(
