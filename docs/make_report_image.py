@@ -57,7 +57,7 @@ _SCRIPT = {
 }  # fmt: skip
 _RECORD = {
     "answer": "Move everything older than a year to **tape**, and keep the last year on disk [E2: docs/costs.md:4].",
-    "claims": [{"text": "Tape costs half of disk per TB [E2: docs/costs.md:3].", "evidence": ["E2"]}],
+    "claims": [{"text": "Tape costs half of disk per TB [E2: docs/costs.md:3-4].", "evidence": ["E2"]}],
     "dissent": [{"view": "One drive is a single point of failure.", "held_by": "AUDITOR", "evidence": ["E2"]}],
     "confidence": 0.75,
 }

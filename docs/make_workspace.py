@@ -120,7 +120,7 @@ The agent gets two chances to correct a reply. After that its part has failed, a
 not make, or that an earlier change makes impossible, are left out of the draft and named. A change of a locked note is answered
 with “Unlock the note in the UI first.”
 
-To change a draft, say so in the same conversation: the new draft replaces it. “Yes, do it” confirms nothing; the answer says how
+To change a draft, say so in the same conversation. The new draft replaces it. “Yes, do it” confirms nothing: the answer says how
 to confirm. Small open models are enough for these agents, such as [the KAIROS set](models.md#the-kairos-set):
 
 ```toml
