@@ -11,8 +11,8 @@ from typing import get_args
 
 import pytest
 
-from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, ToolSpec, TurnInfo, request_hash
+from council.errors import ModelError
+from council.llm.base import Finish, Message, Model, Reply, Source, ToolSpec, TurnInfo, request_hash
 from council.llm.cassette import FORMAT, CassetteCall, CassetteFailure, Header, RecordedRun, encode, load
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
@@ -23,7 +23,7 @@ from council.llm.retry import Retries, RetryingModel
 from council.llm.scripted import ScriptedModel
 from council.markup import without_thoughts
 from council.redaction import Secret
-from tests import fake_gemini, fake_openai
+from tests import fake_openai
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, error, slow
 from tests.fake_openai import FakeOpenAI
 
@@ -145,39 +145,6 @@ async def replay(tmp_path: Path) -> AsyncIterator[Candidate]:
 
 MODELS = [gemini, openai_compatible, thinking_openai_compatible, scripted, offline, replay, retrying]
 FAILING_MODELS = [gemini, openai_compatible, scripted, replay, retrying]
-# Each kind of failure, as the provider's own fake tells it: (kind, the fake's reply for Gemini, for OpenAI's API).
-KINDS: list[tuple[ModelErrorKind, FakeReply, fake_openai.FakeReply]] = [
-    ("auth", error(400, "API_KEY_INVALID"), fake_openai.error(401)),
-    ("billing", error(402), fake_openai.error(402)),
-    ("not_found", error(404), fake_openai.error(404, "model not found")),
-    ("request", error(400), fake_openai.error(400)),
-    ("rate", error(429, retry_after=7), fake_openai.error(429, retry_after=7)),
-    ("overload", error(503), fake_openai.error(503)),
-    ("server", error(500), fake_openai.error(500)),
-    ("timeout", error(504), fake_openai.error(504)),
-    ("network", fake_gemini.drop("half a"), fake_openai.drop("half a")),
-    ("protocol", fake_gemini.raw("{"), fake_openai.raw("{")),
-    ("blocked", fake_gemini.safety(), fake_openai.text("", finish="content_filter")),
-    ("length", fake_gemini.max_tokens(), fake_openai.text("", finish="length")),
-    ("empty", fake_gemini.empty(), fake_openai.no_choices()),
-]
-TOOL = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
-CALL = fake_gemini.function_call("read_file", {"path": "a.md"}, id="c1", say="Let me look.")
-SAME_CALL = fake_openai.tool_call("read_file", '{"path": "a.md"}', id="c1", say="Let me look.")
-
-
-@asynccontextmanager
-async def both_providers(to_gemini: FakeReply, to_openai: fake_openai.FakeReply) -> AsyncIterator[list[Model]]:
-    """Both real adapters, each on a server that always says this."""
-    key = Secret("test-key-0123456789")
-    with FakeGemini(reply=lambda _: to_gemini) as first, FakeOpenAI(reply=lambda _: to_openai) as second:
-        models: list[Model] = [
-            GeminiModel(api_key=key, base_url=first.url),
-            OpenAICompatibleModel("m-1", server=Server("openai", second.url), api_key=key),
-        ]
-        yield models
-        for model in models:
-            await model.aclose()
 
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Candidate]]
@@ -241,10 +208,13 @@ class TestModelContract:
         replies = await asyncio.gather(*(model.generate(ASK, system="s", info=TURN) for _ in range(5)))
         assert [reply.model for reply in replies] == [model.name] * 5
 
+    @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
     async def test_a_call_is_cancelled_by_cancelling_its_task_and_the_model_lives_on(
-        self, candidate: Candidate
+        self, candidate: Candidate, streamed: bool
     ) -> None:
-        call = asyncio.create_task(candidate.model.generate(HELD_ASK, system="", info=HELD))
+        pieces: list[str] = []
+        on_text = pieces.append if streamed else None
+        call = asyncio.create_task(candidate.model.generate(HELD_ASK, system="", on_text=on_text, info=HELD))
         await candidate.under_way()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -286,31 +256,3 @@ async def test_a_failing_model_raises_a_model_error_that_names_it(
         assert (caught.value.kind, caught.value.model) == ("overload", candidate.broken.name)
         assert caught.value.fix != ""
     assert pieces == []
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-@pytest.mark.parametrize(("kind", "to_gemini", "to_openai"), KINDS, ids=[row[0] for row in KINDS])
-async def test_the_same_failure_is_of_the_same_kind_with_every_provider(
-    kind: ModelErrorKind, to_gemini: FakeReply, to_openai: fake_openai.FakeReply, streamed: bool
-) -> None:
-    pieces: list[str] = []
-    async with both_providers(to_gemini, to_openai) as models:
-        caught = []
-        for model in models:
-            with pytest.raises(ModelError) as failure:
-                await model.generate(ASK, system="", on_text=pieces.append if streamed else None, info=TURN)
-            caught.append(failure.value)
-    assert [error.kind for error in caught] == [kind, kind]
-    assert [error.retry_after_s for error in caught] == [7.0 if kind == "rate" else None] * 2
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_a_native_function_call_comes_back_the_same_from_every_provider(streamed: bool) -> None:
-    pieces: list[str] = []
-    async with both_providers(CALL, SAME_CALL) as models:
-        replies = [
-            await model.generate(ASK, system="", tools=[TOOL], on_text=pieces.append if streamed else None)
-            for model in models
-        ]
-    assert [reply.tool_calls for reply in replies] == [(ToolCall("read_file", {"path": "a.md"}, "c1"),)] * 2
-    assert {(reply.finish, reply.text) for reply in replies} == {("tool_calls", "Let me look.")}

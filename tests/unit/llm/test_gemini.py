@@ -6,10 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -20,7 +17,6 @@ from council.llm.gemini import GeminiModel
 from council.redaction import Secret
 from tests import fake_gemini
 from tests.fake_gemini import FakeGemini, FakeReply
-from tests.fake_server import no_way_in
 
 KEY = "test-key-0123456789abcdef"
 ASK = [Message("user", "What now?")]
@@ -89,10 +85,13 @@ async def test_a_schema_asks_for_json_of_that_schema(fake: FakeGemini, model: Ge
     assert json.loads(reply.text) == {"vote": "yes"}
 
 
-async def test_tools_are_declared_and_calls_come_back(fake: FakeGemini, model: GeminiModel) -> None:
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_tools_are_declared_and_calls_come_back(fake: FakeGemini, model: GeminiModel, streamed: bool) -> None:
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
     always(fake, fake_gemini.function_call("read_file", {"path": "a.md"}, id="c1", say="Let me look."))
-    reply = await model.generate(ASK, system="", tools=[ToolSpec("read_file", "Reads a file.", parameters)])
+    tools = [ToolSpec("read_file", "Reads a file.", parameters)]
+    pieces: list[str] = []
+    reply = await model.generate(ASK, system="", tools=tools, on_text=pieces.append if streamed else None)
     declared = fake.requests[0].body["tools"][0]["functionDeclarations"]
     # The SDK sends this one field in snake case; the service reads both spellings.
     assert declared == [{"name": "read_file", "description": "Reads a file.", "parameters_json_schema": parameters}]
@@ -139,16 +138,6 @@ async def test_the_environment_cannot_divert_to_vertex_or_to_another_key(
     assert fake.requests[0].path.startswith("/v1/models/")
 
 
-async def test_calls_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeGemini() as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
-        monkeypatch.setenv("no_proxy", "")
-        model = GeminiModel(api_key=Secret(KEY), base_url="http://gemini.invalid", request_timeout_s=5)
-        await model.generate(ASK, system="")
-        await model.aclose()
-        assert [request.path.split("models")[0] for request in proxy.requests] == ["http://gemini.invalid/v1/"]
-
-
 # --- what comes back --------------------------------------------------------------------------------------------------
 
 
@@ -159,11 +148,6 @@ async def test_an_answer_carries_text_finish_name_and_all_four_counts(fake: Fake
     assert reply.usage == Usage(input_tokens=100, output_tokens=15, cached_tokens=60, thought_tokens=5)
 
 
-async def test_uncounted_tokens_are_unknown_and_not_zero(fake: FakeGemini, model: GeminiModel) -> None:
-    always(fake, fake_gemini.text("Ship it.", counted=False))
-    assert (await model.generate(ASK, system="")).usage is None
-
-
 async def test_a_stream_gives_the_pieces_and_the_whole_reply(fake: FakeGemini, model: GeminiModel) -> None:
     always(fake, fake_gemini.text("Ship it on Friday.", thought="hm", pieces=3, thoughts=5))
     pieces: list[str] = []
@@ -172,14 +156,6 @@ async def test_a_stream_gives_the_pieces_and_the_whole_reply(fake: FakeGemini, m
     assert (reply.text, reply.finish) == ("Ship it on Friday.", "stop")
     assert reply.usage == Usage(input_tokens=12, output_tokens=12, thought_tokens=5)
     assert fake.requests[0].streamed
-
-
-async def test_a_streamed_function_call_is_returned(fake: FakeGemini, model: GeminiModel) -> None:
-    always(fake, fake_gemini.function_call("read_file", {"path": "a.md"}))
-    pieces: list[str] = []
-    reply = await model.generate(ASK, system="", on_text=pieces.append)
-    assert reply.tool_calls == (ToolCall("read_file", {"path": "a.md"}),)
-    assert pieces == []
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -312,14 +288,6 @@ async def test_a_blocked_answer_names_the_reason(fake: FakeGemini, model: Gemini
     assert error.data["reason"] == reason
 
 
-async def test_a_stream_that_ends_in_good_order_without_a_finish_reason_is_no_reply(
-    fake: FakeGemini, model: GeminiModel
-) -> None:
-    always(fake, fake_gemini.unfinished("Ship i"))
-    error = await failure_of(model, streamed=True)
-    assert (error.kind, error.retryable) == ("protocol", True)
-
-
 async def test_an_error_object_without_a_code_in_a_stream_is_still_a_model_error(
     fake: FakeGemini, model: GeminiModel
 ) -> None:
@@ -327,50 +295,11 @@ async def test_an_error_object_without_a_code_in_a_stream_is_still_a_model_error
     assert (await failure_of(model, streamed=True)).kind == "protocol"
 
 
-async def test_a_refused_connection_is_a_network_error() -> None:
-    with FakeGemini() as closed:
-        url = closed.url
-    model = GeminiModel(api_key=Secret(KEY), base_url=url)
-    assert (await failure_of(model)).kind == "network"
-    await model.aclose()
-
-
-async def test_a_host_without_an_address_is_unreachable() -> None:
-    model = GeminiModel(api_key=Secret(KEY), base_url="http://gemini.invalid")
-    assert (await failure_of(model)).kind == "unreachable"
-    await model.aclose()
-
-
-async def test_a_connection_that_is_not_made_is_unreachable_within_a_short_limit() -> None:
-    with no_way_in() as url:
-        model = GeminiModel(api_key=Secret(KEY), base_url=url, request_timeout_s=1)
-        assert (await failure_of(model)).kind == "unreachable"
-        await model.aclose()
-
-
 async def test_a_base_url_that_is_none_is_a_request_error() -> None:
     model = GeminiModel(api_key=Secret(KEY), base_url="ftp://example.invalid")
     error = await failure_of(model)
     assert (error.kind, error.fatal) == ("request", True)
     assert "base URL" in error.fix
-    await model.aclose()
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_silence_beyond_the_limit_is_a_timeout(fake: FakeGemini, streamed: bool) -> None:
-    always(fake, fake_gemini.slow(30))
-    model = GeminiModel(api_key=Secret(KEY), base_url=fake.url, request_timeout_s=0.2)
-    error = await failure_of(model, streamed=streamed)
-    assert (error.kind, error.retryable) == ("timeout", True)
-    await model.aclose()
-
-
-async def test_the_limit_bounds_the_whole_call_and_not_each_chunk(fake: FakeGemini) -> None:
-    always(fake, fake_gemini.text("x" * 1000, pieces=1000, between_s=0.05))
-    model = GeminiModel(api_key=Secret(KEY), base_url=fake.url, request_timeout_s=0.5)
-    error = await failure_of(model, streamed=True)
-    assert error.kind == "timeout"
-    assert "0.5 s" in error.message
     await model.aclose()
 
 
@@ -396,14 +325,6 @@ async def test_the_longer_of_header_and_retry_info_is_the_wait(fake: FakeGemini,
     assert [(await failure_of(model)).retry_after_s for _ in cases] == [wait for _, wait in cases]
 
 
-async def test_a_retry_after_date_is_counted_from_now(fake: FakeGemini, model: GeminiModel) -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
-    always(fake, fake_gemini.error(429, retry_after=format_datetime(later, usegmt=True)))
-    wait_s = (await failure_of(model)).retry_after_s
-    assert wait_s is not None
-    assert 3500 < wait_s <= 3600
-
-
 async def test_a_daily_quota_is_not_asked_again_after_seconds(fake: FakeGemini, model: GeminiModel) -> None:
     quota = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
     always(fake, fake_gemini.error(429, message=QUOTA_TEXT, retry_delay="5s", quota_id=quota))
@@ -412,119 +333,19 @@ async def test_a_daily_quota_is_not_asked_again_after_seconds(fake: FakeGemini, 
     assert "daily quota" in error.fix
 
 
-async def test_a_provider_page_is_cut_to_one_short_line(fake: FakeGemini, model: GeminiModel) -> None:
-    always(fake, fake_gemini.raw("<p>\nbusy\n</p>" * 5000, status=503, content_type="text/html"))
-    message = (await failure_of(model)).message
-    assert len(message) < 400
-    assert "\n" not in message
-
-
 # --- the key ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [KEY, f" {KEY}\n"], ids=["plain", "with white space"])
-async def test_a_service_that_repeats_the_key_does_not_get_it_into_the_message(fake: FakeGemini, given: str) -> None:
-    model = GeminiModel(api_key=Secret(given), base_url=fake.url)
-    always(fake, fake_gemini.error(400, "API_KEY_INVALID", message="x" * 290 + KEY + " is not valid"))
-    error = await failure_of(model)
-    assert error.kind == "auth"
-    assert KEY[:8] not in str(error)
-    assert "GEMINI_API_KEY" in error.fix
-    await model.aclose()
-
-
-@pytest.mark.parametrize("key", ["", "   ", "abc\ndefghijklmnop", "schlüssel-0123456789", "two words 0123456789"])
-async def test_a_key_that_cannot_be_one_is_an_auth_error_before_any_call(
+@pytest.mark.parametrize("key", ["", "   "])
+async def test_a_key_that_is_empty_is_an_auth_error_before_any_call(
     fake: FakeGemini, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "key-of-the-environment-0123")
     model = GeminiModel(api_key=Secret(key), base_url=fake.url)
     error = await failure_of(model)
     assert error.kind == "auth"
-    assert "abc" not in error.message
-    assert "schl" not in error.message
     assert fake.requests == []
     await model.aclose()
-
-
-async def test_a_redirect_is_not_followed_with_the_key(fake: FakeGemini, model: GeminiModel) -> None:
-    with FakeGemini() as elsewhere:
-        always(fake, fake_gemini.redirect(f"{elsewhere.url}/v1/models/m:generateContent"))
-        error = await failure_of(model)
-        assert elsewhere.requests == []
-    assert (error.kind, error.retryable) == ("network", True)
-
-
-async def test_no_cause_hangs_on_the_error_that_could_quote_the_key(fake: FakeGemini, model: GeminiModel) -> None:
-    always(fake, fake_gemini.error(500))
-    error = await failure_of(model)
-    assert error.__cause__ is None
-    assert error.__suppress_context__
-
-
-def test_the_key_is_not_in_the_repr() -> None:
-    assert KEY not in repr(vars(GeminiModel(api_key=Secret(KEY))))
-
-
-# --- life -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_cancelling_the_task_ends_a_call_in_flight(fake: FakeGemini, model: GeminiModel, streamed: bool) -> None:
-    always(fake, fake_gemini.slow(30))
-    pieces: list[str] = []
-    call = asyncio.create_task(model.generate(ASK, system="", on_text=pieces.append if streamed else None))
-    await asyncio.to_thread(fake.wait_for_requests, 1)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    fake.reply = fake_gemini.default_reply
-    assert (await model.generate(ASK, system="")).finish == "stop"
-
-
-@pytest.mark.parametrize("mistake", [RuntimeError("listener"), ValueError("listener"), TypeError("listener")])
-async def test_a_mistake_of_the_listener_is_not_taken_for_the_providers(model: GeminiModel, mistake: Exception) -> None:
-    def listen(piece: str) -> None:
-        raise mistake
-
-    with pytest.raises(type(mistake), match="listener"):
-        await model.generate(ASK, system="", on_text=listen)
-
-
-async def test_calls_at_the_same_time_get_their_own_answers(fake: FakeGemini, model: GeminiModel) -> None:
-    together = threading.Barrier(5)
-
-    def reply(request: fake_gemini.RecordedRequest) -> FakeReply:
-        together.wait(timeout=10)
-        return fake_gemini.text(f"to {request.texts[0]}")
-
-    fake.reply = reply
-    replies = await asyncio.gather(*(model.generate([Message("user", str(n))], system="") for n in range(5)))
-    assert [reply.text for reply in replies] == [f"to {n}" for n in range(5)]
-
-
-async def test_after_closing_a_call_opens_the_connection_again(fake: FakeGemini, model: GeminiModel) -> None:
-    await model.generate(ASK, system="")
-    await model.aclose()
-    await model.aclose()
-    assert (await model.generate(ASK, system="")).finish == "stop"
-
-
-def test_one_model_serves_several_event_loops_one_after_the_other(fake: FakeGemini) -> None:
-    model = GeminiModel(api_key=Secret(KEY), base_url=fake.url)
-
-    async def call() -> str:
-        return (await model.generate(ASK, system="")).text
-
-    assert asyncio.run(call()) == asyncio.run(call())
-    asyncio.run(model.aclose())
-    assert len(fake.requests) == 2
-
-
-def test_importing_the_adapter_does_not_import_the_sdk() -> None:
-    code = "import sys, council.llm.gemini; print(sorted({'google.genai', 'httpx2'} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
 
 
 # --- the fake as a process --------------------------------------------------------------------------------------------

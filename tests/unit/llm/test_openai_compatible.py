@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-import sys
-import threading
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -22,8 +17,7 @@ from council.llm.openai_dialect import Server
 from council.llm.providers import ListedModel
 from council.redaction import Secret
 from tests import fake_openai
-from tests.fake_openai import FakeOpenAI, FakeReply, Manners, RecordedRequest
-from tests.fake_server import no_way_in
+from tests.fake_openai import FakeOpenAI, FakeReply, Manners
 
 KEY = "sk-test-0123456789abcdef"
 ASK = [Message("user", "What now?")]
@@ -156,26 +150,6 @@ async def test_a_base_url_may_end_as_people_write_it(fake: FakeOpenAI, suffix: s
     assert fake.requests[0].path == "/v1/chat/completions"
 
 
-async def test_a_server_on_this_machine_is_not_looked_for_behind_a_proxy(
-    fake: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
-    monkeypatch.setenv("no_proxy", "")
-    model = at(fake)
-    assert (await model.generate(ASK, system="")).finish == "stop"
-    await model.aclose()
-
-
-async def test_calls_elsewhere_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeOpenAI() as proxy:
-        monkeypatch.setenv("http_proxy", proxy.root)
-        monkeypatch.setenv("no_proxy", "")
-        model = at(proxy, base_url="http://models.invalid/v1")
-        await model.generate(ASK, system="")
-        await model.aclose()
-        assert [request.path for request in proxy.requests] == ["http://models.invalid/v1/chat/completions"]
-
-
 # --- what comes back --------------------------------------------------------------------------------------------------
 
 
@@ -186,17 +160,6 @@ async def test_an_answer_carries_text_finish_name_and_all_four_counts(
     reply = await model.generate(ASK, system="")
     assert (reply.text, reply.finish, reply.model) == ("Ship it.", "stop", "openai:small-1")
     assert reply.usage == Usage(input_tokens=100, output_tokens=15, cached_tokens=60, thought_tokens=5)
-
-
-@BOTH_WAYS
-async def test_uncounted_tokens_are_unknown_and_not_zero(
-    fake: FakeOpenAI, model: OpenAICompatibleModel, streamed: bool
-) -> None:
-    pieces: list[str] = []
-    for reply in (fake_openai.text("Ship it.", counted=False), fake_openai.text("Ship it.", prompt=0, output=0)):
-        always(fake, reply)
-        got = await model.generate(ASK, system="", on_text=pieces.append if streamed else None)
-        assert got.usage is None
 
 
 @pytest.mark.parametrize(
@@ -615,14 +578,6 @@ async def test_an_answer_that_is_none_becomes_the_kind_that_says_what_to_do(
     assert len(fake.requests) == 1
 
 
-async def test_a_stream_that_ends_in_good_order_without_an_end_is_no_reply(
-    fake: FakeOpenAI, model: OpenAICompatibleModel
-) -> None:
-    always(fake, fake_openai.unfinished("Ship i"))
-    error = await failure_of(model, streamed=True)
-    assert (error.kind, error.retryable) == ("protocol", True)
-
-
 async def test_a_stream_that_only_says_done_is_whole(fake: FakeOpenAI, model: OpenAICompatibleModel) -> None:
     always(fake, FakeReply((fake_openai.chunk({"content": "Ship it."}),)))
     assert (await said(model, streamed=True))[0] == "Ship it."
@@ -673,19 +628,6 @@ async def test_a_validation_error_does_not_repeat_the_prompt(fake: FakeOpenAI, m
     assert (error.kind, error.message) == ("request", "openai:small-1 answered 422: body.messages: Field required.")
 
 
-async def test_a_host_without_an_address_is_unreachable(fake: FakeOpenAI) -> None:
-    model = at(fake, base_url="http://models.invalid/v1")
-    assert (await failure_of(model)).kind == "unreachable"
-    await model.aclose()
-
-
-async def test_a_connection_that_is_not_made_is_unreachable_within_a_short_limit(fake: FakeOpenAI) -> None:
-    with no_way_in() as url:
-        model = at(fake, base_url=f"{url}/v1", request_timeout_s=1)
-        assert (await failure_of(model)).kind == "unreachable"
-        await model.aclose()
-
-
 @pytest.mark.parametrize(
     "url", ["ftp://example.invalid", "example.invalid", "http://", "http://[::1", "http://h:99999/v1"]
 )
@@ -694,24 +636,6 @@ async def test_a_base_url_that_is_none_is_a_request_error(fake: FakeOpenAI, url:
     error = await failure_of(model)
     assert (error.kind, error.fatal) == ("request", True)
     assert "base_url" in error.fix
-    await model.aclose()
-
-
-@BOTH_WAYS
-async def test_silence_beyond_the_limit_is_a_timeout(fake: FakeOpenAI, streamed: bool) -> None:
-    always(fake, fake_openai.slow(30))
-    model = at(fake, request_timeout_s=0.2)
-    error = await failure_of(model, streamed=streamed)
-    assert (error.kind, error.retryable) == ("timeout", True)
-    await model.aclose()
-
-
-async def test_the_limit_bounds_the_whole_call_and_not_each_chunk(fake: FakeOpenAI) -> None:
-    always(fake, fake_openai.text("x" * 1000, pieces=1000, between_s=0.05))
-    model = at(fake, request_timeout_s=0.5)
-    error = await failure_of(model, streamed=True)
-    assert error.kind == "timeout"
-    assert "0.5 s" in error.message
     await model.aclose()
 
 
@@ -751,131 +675,6 @@ async def test_the_wait_that_a_server_asks_for_is_told(fake: FakeOpenAI, model: 
     wait_s = (await failure_of(model)).retry_after_s
     assert wait_s is not None
     assert 3500 < wait_s <= 3600
-
-
-async def test_a_retry_after_date_is_counted_from_now(fake: FakeOpenAI, model: OpenAICompatibleModel) -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
-    always(fake, e(429, retry_after=format_datetime(later, usegmt=True)))
-    wait_s = (await failure_of(model)).retry_after_s
-    assert wait_s is not None
-    assert 3500 < wait_s <= 3600
-
-
-async def test_a_page_is_cut_to_one_short_line(fake: FakeOpenAI, model: OpenAICompatibleModel) -> None:
-    always(fake, raw("<p>\nbusy\n</p>" * 5000, status=503, content_type="text/html"))
-    message = (await failure_of(model)).message
-    assert len(message) < 400
-    assert "\n" not in message
-
-
-# --- the key ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("given", [KEY, f" {KEY}\n"], ids=["plain", "with white space"])
-async def test_a_server_that_repeats_the_key_does_not_get_it_into_the_message(fake: FakeOpenAI, given: str) -> None:
-    model = at(fake, key=given)
-    always(fake, e(401, "x" * 290 + KEY + " is not valid"))
-    error = await failure_of(model)
-    assert error.kind == "auth"
-    assert KEY[:8] not in str(error)
-    await model.aclose()
-
-
-@pytest.mark.parametrize("key", ["abc\ndefghijklmnop", "schlüssel-0123456789", "two words 0123456789"])
-async def test_a_key_that_cannot_be_one_is_an_auth_error_before_any_call(fake: FakeOpenAI, key: str) -> None:
-    model = at(fake, key=key)
-    error = await failure_of(model)
-    assert error.kind == "auth"
-    assert "abc" not in error.message
-    assert "schl" not in error.message
-    assert fake.requests == []
-    await model.aclose()
-
-
-async def test_a_redirect_is_not_followed_with_the_key(fake: FakeOpenAI, model: OpenAICompatibleModel) -> None:
-    with FakeOpenAI() as elsewhere:
-        always(fake, fake_openai.redirect(f"{elsewhere.url}/chat/completions"))
-        error = await failure_of(model)
-        assert elsewhere.requests == []
-    assert (error.kind, error.retryable) == ("network", True)
-
-
-async def test_no_cause_hangs_on_the_error_that_could_quote_the_key(
-    fake: FakeOpenAI, model: OpenAICompatibleModel
-) -> None:
-    always(fake, e(500))
-    error = await failure_of(model)
-    assert error.__cause__ is None
-    assert error.__suppress_context__
-
-
-def test_the_key_is_not_in_the_repr(fake: FakeOpenAI) -> None:
-    assert KEY not in repr(vars(at(fake)))
-
-
-# --- life -------------------------------------------------------------------------------------------------------------
-
-
-@BOTH_WAYS
-async def test_cancelling_the_task_ends_a_call_in_flight(
-    fake: FakeOpenAI, model: OpenAICompatibleModel, streamed: bool
-) -> None:
-    always(fake, fake_openai.slow(30))
-    pieces: list[str] = []
-    call = asyncio.create_task(model.generate(ASK, system="", on_text=pieces.append if streamed else None))
-    await asyncio.to_thread(fake.wait_for_requests, 1)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    fake.reply = fake_openai.default_reply
-    assert (await model.generate(ASK, system="")).finish == "stop"
-
-
-@pytest.mark.parametrize("mistake", [RuntimeError("listener"), ValueError("listener"), TimeoutError("listener")])
-async def test_a_mistake_of_the_listener_is_not_taken_for_the_servers(
-    model: OpenAICompatibleModel, mistake: Exception
-) -> None:
-    def listen(piece: str) -> None:
-        raise mistake
-
-    with pytest.raises(type(mistake), match="listener"):
-        await model.generate(ASK, system="", on_text=listen)
-
-
-async def test_calls_at_the_same_time_get_their_own_answers(fake: FakeOpenAI, model: OpenAICompatibleModel) -> None:
-    together = threading.Barrier(5)
-
-    def reply(request: RecordedRequest) -> FakeReply:
-        together.wait(timeout=10)
-        return fake_openai.text(f"to {request.texts[0]}")
-
-    fake.reply = reply
-    replies = await asyncio.gather(*(model.generate([Message("user", str(n))], system="") for n in range(5)))
-    assert [reply.text for reply in replies] == [f"to {n}" for n in range(5)]
-
-
-async def test_after_closing_a_call_opens_the_connection_again(model: OpenAICompatibleModel) -> None:
-    await model.generate(ASK, system="")
-    await model.aclose()
-    await model.aclose()
-    assert (await model.generate(ASK, system="")).finish == "stop"
-
-
-def test_one_model_serves_several_event_loops_one_after_the_other(fake: FakeOpenAI) -> None:
-    model = at(fake)
-
-    async def call() -> str:
-        return (await model.generate(ASK, system="")).text
-
-    assert asyncio.run(call()) == asyncio.run(call())
-    asyncio.run(model.aclose())
-    assert len(fake.requests) == 2
-
-
-def test_importing_the_adapter_does_not_import_the_http_client() -> None:
-    code = "import sys, council.llm.openai_compatible; print(sorted({'google.genai', 'httpx2'} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
 
 
 # --- what models there are --------------------------------------------------------------------------------------------
