@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from typing import Annotated, Any
@@ -233,9 +232,8 @@ def _show(cli: CliState, plan: Plan) -> None:
         last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
         typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
         for one in preview.differences:
-            before, after = (text.split("\n") if text else [] for text in (one.before, one.after))
             changed = []
-            for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][3:]:  # behind the head
+            for line in one.lines:
                 indent = " " * (len(line) - 1 - len(line[1:].lstrip(" ")))  # it may be code
                 told = "…" if line.startswith("@@") else f"{line[0]} {indent[:_LINE_CHARS]}{_plain(line[1:])}"
                 changed.append(cli.styled(told, fg=_COLOURS[line[0]]) if line[0] in _COLOURS else told)

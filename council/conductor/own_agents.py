@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import fastjsonschema
 from pydantic import BaseModel, Field
 
 from council.agents.directory import AgentListing
@@ -90,9 +91,7 @@ class OwnAgents(AgentListing):
     ) -> Return:
         fits: Callable[[dict[str, Any]], object] = dict
         if handoff.expected_output.schema is not None:
-            from fastjsonschema import compile  # not at the top: few agents have a schema
-
-            fits = compile(handoff.expected_output.schema)
+            fits = fastjsonschema.compile(handoff.expected_output.schema)
 
         def check(block: AgentBlock) -> Iterator[ReplyProblem]:
             if block.status == "needs_clarification":

@@ -20,7 +20,7 @@ from council.ids import Clock, Principal, epoch_ms, sha256_hex
 from council.plans.plan import PlanKind
 from council.redaction import Redactor
 from council.storage.reader import Looking
-from council.storage.store import Store, Tx
+from council.storage.store import Store, Tx, tx_over
 from council.tools.preview import Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
 
@@ -56,13 +56,20 @@ def preferences_of(store: Looking, user: str) -> Preferences:
     """Raises StorageFailed."""
 
     def look(tx: Tx) -> Preferences:
-        values = dict(map(tuple, tx.execute(sql.PREFERENCES, (user,)).fetchall()))
-        if values.get(LONG_TERM) != "on":
-            return Preferences(values)
-        facts = [row[1] for row in tx.execute(sql.FACTS, (user,)).fetchall()]
-        return Preferences(values, tuple(facts[-_MAX_FACTS:]))
+        kept = _kept(tx, user)
+        if not kept.remembers:
+            return kept
+        return Preferences(kept.values, tuple(_facts(tx, user).values())[-_MAX_FACTS:])
 
     return store.read(look)
+
+
+def _kept(tx: Tx, user: str) -> Preferences:
+    return Preferences(dict(map(tuple, tx.execute(sql.PREFERENCES, (user,)).fetchall())))
+
+
+def _facts(tx: Tx, user: str) -> dict[str, str]:
+    return dict(map(tuple, tx.execute(sql.FACTS, (user,)).fetchall()))
 
 
 def admit_prefs(command: PrefsCommand, premises: Premises) -> Admission:
@@ -122,30 +129,21 @@ class NotOptedIn(CouncilError):
 
 
 def fact_tools(clock: Clock) -> list[Tool]:
-    """`keepFact`, and `dropFact`, which takes it back. SQLAlchemy is loaded when one is first called."""
-
-    def facts_of(connection: Connection, principal: Principal) -> dict[str, str]:
-        from council.conductor.tables import kept_facts as facts
-
-        rows = connection.execute(facts.select().where(facts.c.user_id == principal.id))
-        return {row.fact_id: row.fact for row in rows}
+    """`keepFact`, and `dropFact`, which takes it back."""
 
     def keep_preview(connection: Connection, principal: Principal, arguments: Fact, /) -> Preview:
-        from council.conductor.tables import preferences as kept
-
-        wanted = kept.select().where(kept.c.user_id == principal.id, kept.c.name == LONG_TERM, kept.c.value == "on")
-        if connection.execute(wanted).first() is None:
+        if not _kept(tx_over(connection), principal.id).remembers:
             raise NotOptedIn(
                 "long-term memory is off, so no fact is kept.", fix="`council prefs set long_term_memory on`"
             )
-        is_known = _fact_id(principal, arguments.fact) in facts_of(connection, principal)
+        is_known = _fact_id(principal, arguments.fact) in _facts(tx_over(connection), principal.id)
         return Preview(summary=f"Remember: {arguments.fact}", state=str(is_known))
 
     def keep(connection: Connection, principal: Principal, arguments: Fact, /) -> ToolResult:
-        from council.conductor.tables import kept_facts
+        from council.conductor.tables import kept_facts  # not at the top: SQLAlchemy
 
         fact_id = _fact_id(principal, arguments.fact)
-        if fact_id not in facts_of(connection, principal):
+        if fact_id not in _facts(tx_over(connection), principal.id):
             at_ms = epoch_ms(clock)
             row = {"fact_id": fact_id, "user_id": principal.id, "fact": arguments.fact, "at_ms": at_ms}
             connection.execute(kept_facts.insert().values(row))
@@ -153,14 +151,11 @@ def fact_tools(clock: Clock) -> list[Tool]:
         return ToolResult(ok=True, title="keepFact", text=f"Remembered: {arguments.fact}", inverse=inverse)
 
     def drop_preview(connection: Connection, principal: Principal, arguments: FactId, /) -> Preview:
-        fact = facts_of(connection, principal).get(arguments.fact_id)
+        fact = _facts(tx_over(connection), principal.id).get(arguments.fact_id)
         return Preview(summary=f"Forget: {fact or 'a fact that is gone'}", state=str(fact is not None))
 
     def drop(connection: Connection, principal: Principal, arguments: FactId, /) -> ToolResult:
-        from council.conductor.tables import kept_facts as facts
-
-        mine = facts.c.user_id == principal.id, facts.c.fact_id == arguments.fact_id
-        connection.execute(facts.delete().where(*mine))
+        tx_over(connection).execute(sql.FORGET_FACT, (principal.id, arguments.fact_id))
         return ToolResult(ok=True, title="dropFact", text="Forgotten.")
 
     return [

@@ -11,6 +11,7 @@ ON CONFLICT (user_id, name) DO UPDATE SET value = excluded.value"""
 FORGET_PREFERENCE = "DELETE FROM preferences WHERE user_id = ? AND name = ?"
 FORGET_PREFERENCES = "DELETE FROM preferences WHERE user_id = ?"
 FACTS = "SELECT fact_id, fact FROM kept_facts WHERE user_id = ? ORDER BY at_ms, fact_id"
+FORGET_FACT = "DELETE FROM kept_facts WHERE user_id = ? AND fact_id = ?"
 FORGET_FACTS = "DELETE FROM kept_facts WHERE user_id = ?"
 PROFILES = "SELECT agent, profile FROM conversation_agents WHERE lane = ? ORDER BY agent"
 KEEP_PROFILE = """INSERT INTO conversation_agents (lane, agent, profile) VALUES (?, ?, ?)

@@ -9,7 +9,7 @@ import msgspec
 
 from council.desk.desk import Desk
 from council.errors import UsageError
-from council.ids import STEWARD, Principal, SystemClock, timestamp_of
+from council.ids import STEWARD, Principal, SystemClock, epoch_ms, timestamp_of
 from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Operation, Plan, PlanMark
 from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
@@ -23,7 +23,7 @@ class PlanNotFound(UsageError):
 
 
 def now_ms() -> int:
-    return int(SystemClock().now().timestamp() * 1000)
+    return epoch_ms(SystemClock())
 
 
 def only_waiting(desk: Desk, user: str) -> Plan:

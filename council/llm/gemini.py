@@ -17,6 +17,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pydantic import ValidationError
+
 from council.errors import ConfigError, ModelError
 from council.llm.base import Finish, Message, Reply, RequestOptions, ToolCall, Usage
 from council.llm.embeddings import Embedder, Embeddings, Purpose, unit_vectors
@@ -241,7 +243,6 @@ class GeminiModel:
 
     def _failure(self, exc: Exception) -> ModelError:
         from google.genai import errors
-        from pydantic import ValidationError
 
         match exc:
             case errors.APIError():

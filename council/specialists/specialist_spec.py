@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+import fastjsonschema
 import msgspec
 from msgspec import Meta
 
@@ -227,9 +228,7 @@ def require_plain_schema(where: str, schema: Any, depth: int = 0) -> None:
 
 def compiled(schema: Mapping[str, Any]) -> Callable[[Any], object]:
     """The check of a schema: raises JsonSchemaException for a value that does not fit. Formats are only told to the model."""
-    from fastjsonschema import compile  # not at the top: few commands need it
-
-    check: Callable[[Any], object] = compile(dict(schema), use_default=False, use_formats=False)
+    check: Callable[[Any], object] = fastjsonschema.compile(dict(schema), use_default=False, use_formats=False)
     return check
 
 

@@ -11,9 +11,6 @@ _SPECIALISTS = f"SELECT {', '.join(COLUMNS)} FROM dynamic_agents_view"
 ALL = f"{_SPECIALISTS} ORDER BY role, created_at, id"
 OF_USER = f"""{_SPECIALISTS} WHERE status <> 'deprecated' AND ((scope = 'user' AND created_by = ?) OR scope = 'global')
 ORDER BY scope DESC, role"""  # one's own first
-LOCK = (
-    "UPDATE dynamic_agents SET status = status WHERE id = ?"  # both databases hold the row until the transaction ends
-)
 
 ADD = "INSERT INTO dynamic_agents (id, role, created_by, spec_snapshot, created_at, parent) VALUES (?, ?, ?, ?, ?, ?)"
 OWN = "SELECT id, status FROM dynamic_agents WHERE created_by = ? AND role = ? AND scope = 'user'"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from fastjsonschema import JsonSchemaException
 
 from council.ids import canonical_json
 from council.specialists.specialist_spec import SpecialistSpec, TestCase, compiled
@@ -118,8 +119,6 @@ def expected_fault(schema: Mapping[str, Any], expected: Mapping[str, Any]) -> st
 
 def schema_fault(schema: Mapping[str, Any], value: Any) -> str:
     """The reason why a value does not fit a JSON Schema; empty where it does."""
-    from fastjsonschema import JsonSchemaException  # not at the top: few commands need it
-
     try:
         compiled(schema)(value)
     except JsonSchemaException as error:

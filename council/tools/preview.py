@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 import msgspec
@@ -13,6 +14,12 @@ class Difference(msgspec.Struct, frozen=True):
     field: str
     before: str = ""
     after: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that go, that come, and one around them, each with its sign of a unified diff."""
+        was, becomes = (text.split("\n") if text else [] for text in (self.before, self.after))
+        return [*difflib.unified_diff(was, becomes, n=1, lineterm="")][3:]  # behind the head
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ would not be refused.
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from council.desk.window import hand_in
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
+from council.tools.preview import Difference
 from council.web.pagination import Slice, slice_of
 from council.web.sign_in import Person
 from council.web.window_pages import Filters, PageAction, WindowPage
@@ -126,7 +126,7 @@ def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
         summary=preview.summary,
         undoable=preview.undoable,
         is_new=is_new,
-        changes={one.field: diff_lines(one.before, one.after) for one in preview.differences},
+        changes={one.field: diff_lines(one) for one in preview.differences},
         affects=preview.affects,
         arguments={
             name: as_text(value)
@@ -142,14 +142,12 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """The lines that go, that come, and one around them."""
-    was, becomes = (text.split("\n") if text else [] for text in (before, after))
+def diff_lines(difference: Difference) -> list[DiffLine]:
+    """The lines of a difference, each with what becomes of it."""
     kinds: dict[str, Literal["same", "gone", "new", "cut"]] = {"-": "gone", "+": "new", " ": "same", "@": "cut"}
-    told = [*difflib.unified_diff(was, becomes, n=1, lineterm="")][3:]  # behind the head
     return [
         DiffLine(kinds[line[0]], "⋯" if line[0] == "@" else line[0].strip(), "" if line[0] == "@" else line[1:])
-        for line in told
+        for line in difference.lines
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from council.tools.preview import Difference
 from council.web.plan_pages import diff_lines
 from council.web.window_pages import environment, with_filters
 
@@ -22,12 +23,15 @@ def test_filters_live_in_the_address(asked: dict[str, str], changed: dict[str, s
 
 
 def test_a_difference_shows_what_goes_what_comes_and_one_line_around() -> None:
-    told = [(line.kind, line.text) for line in diff_lines("a\nb\nc\nd\ne", "a\nb\nX\nd\ne")]
+    told = [(line.kind, line.text) for line in diff_lines(Difference("text", "a\nb\nc\nd\ne", "a\nb\nX\nd\ne"))]
     assert told == [("same", "b"), ("gone", "c"), ("new", "X"), ("same", "d")]
-    assert [(line.kind, line.text) for line in diff_lines("", "+ a\n- b")] == [("new", "+ a"), ("new", "- b")]
-    far = [line.kind for line in diff_lines("a\n1\n2\n3\nb", "x\n1\n2\n3\ny")]
+    assert [(line.kind, line.text) for line in diff_lines(Difference("text", "", "+ a\n- b"))] == [
+        ("new", "+ a"),
+        ("new", "- b"),
+    ]
+    far = [line.kind for line in diff_lines(Difference("text", "a\n1\n2\n3\nb", "x\n1\n2\n3\ny"))]
     assert far == ["gone", "new", "same", "cut", "same", "gone", "new"]
-    assert diff_lines("same", "same") == []
+    assert diff_lines(Difference("text", "same", "same")) == []
 
 
 def test_what_people_wrote_is_escaped_by_every_template() -> None:
