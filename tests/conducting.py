@@ -7,11 +7,20 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.fake_gemini import FakeReply, RecordedRequest, text
+from tests.harness import run_cli
 
 Answer = Callable[[str], str]
+
+
+def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0, module: str = "council") -> str:
+    """The terminal's words on one request to the conductor."""
+    done = run_cli("ask", *arguments, cwd=home, env=env, module=module)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
 
 
 def part(

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from council.agents.session_file import Session, decode_session
 from council.engine.journal import row_of
 from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names
@@ -48,11 +49,29 @@ def make_home(folder: Path, *, settings: str = "") -> Path:
     return folder
 
 
+SCRIPTED = 'model = "scripted:script.yaml"\nsettle_s = 0.5\nscan_interval_s = 0.2\n'
+
+
+def scripted_home(folder: Path, settings: str = SCRIPTED, script: str = 'default: {text: "Nothing to add."}\n') -> Path:
+    """A home whose model answers at once, in the daemon's own process."""
+    home = make_home(folder, settings=settings)
+    (home / "script.yaml").write_text(script)
+    return home
+
+
 def command(task: str = "Choose a storage engine for the archive.", **keys: Any) -> dict[str, Any]:
     """A command of the four keys; `rounds` is short for config.max_rounds."""
     rounds = keys.pop("rounds", 1)
     body: dict[str, Any] = {"task_description": task, "output_artifact_path": "artifacts/out.md"}
     return {**body, "config": {"max_rounds": rounds}, **keys}
+
+
+def memory_of(home: Path, role: str = "COORDINATOR") -> Session:
+    """The memory of an agent in the lane `main`."""
+    file = home / "session_states" / f"{role.lower()}_session.json"
+    session, damage = decode_session(file.read_bytes(), role, "main")
+    assert session is not None, damage
+    return session
 
 
 def drop_command(home: Path, body: dict[str, Any] | bytes, name: str = "command.json") -> Path:

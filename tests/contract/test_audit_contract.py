@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -27,23 +25,8 @@ KEYS = Keyring((new_key(),))
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.ensure_runtime()
-    return home
-
-
-@pytest.fixture
 def settings(database_url: str | None) -> Settings:
     return Settings(database_url=database_url)
-
-
-@pytest.fixture
-def store(home: Home, settings: Settings) -> Iterator[Store]:
-    store = open_store(home, settings)
-    yield store
-    store.close()
 
 
 def change(store: Store, statement: str, *values: object) -> None:

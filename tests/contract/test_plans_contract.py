@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from council.app.home_store import open_store
 from council.audit.log import Transaction
 from council.errors import StorageFailed
 from council.ids import STEWARD, Principal
@@ -27,27 +25,13 @@ from council.plans.plan import Advice, Plan
 from council.plans.register import newest_plans
 from council.plans.undo import undo_plan
 from council.redaction import MASK, Redactor
-from council.settings import Home, Settings
+from council.settings import Home
 from council.storage.store import Store
 from council.users.enrolment import add_user, change_roles
 from tests.planning import KEYS, Planning, put
 
 ADA = Principal("ada", "administrator")
 MINUTE_S = 60.0
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.ensure_runtime()
-    return home
-
-
-@pytest.fixture
-def store(home: Home, database_url: str | None) -> Iterator[Store]:
-    with closing(open_store(home, Settings(database_url=database_url))) as store:
-        yield store
 
 
 @pytest.fixture

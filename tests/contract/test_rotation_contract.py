@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from council.app.home_store import open_store
 from council.audit.log import AuditLog
 from council.errors import StorageFailed
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
 from council.redaction import Secret
-from council.settings import Home, Settings
+from council.settings import Home
 from council.storage.store import Store
 from council.vault.database import DatabaseVault
 from council.vault.sealing import CredentialPlace
@@ -52,21 +49,6 @@ class MeetingKeys:
 
     def held(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.ensure_runtime()
-    return home
-
-
-@pytest.fixture
-def store(home: Home, database_url: str | None) -> Iterator[Store]:
-    store = open_store(home, Settings(database_url=database_url))
-    yield store
-    store.close()
 
 
 def vault_over(store: Store, home: Home, keys: MeetingKeys) -> DatabaseVault:

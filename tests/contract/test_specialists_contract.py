@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from council.app.home_store import open_store
 from council.errors import StorageFailed
 from council.ids import STEWARD
 from council.plans.approval import PlanRefused
 from council.plans.register import change_plan
-from council.settings import Home, Settings
+from council.settings import Home
 from council.specialists import specialist_registry as registry
 from council.specialists.deprecation import DAY_MS, SpecialistKeeper, due
 from council.specialists.specialist_registry import specialist_of, specialists, visible_to
@@ -25,20 +21,6 @@ from tests.apprentices import ANNA, BERT, HANA, NOON_MS, PASSED, SPEC, SUITE, Of
 _RUN = """INSERT INTO runs (run_id, status, type, lane, title, created, file, place)
 VALUES ('run-1', ?, 'create_specialist', 'create-1', 'title', '2026-11-20', 'create.json', 1)
 ON CONFLICT (run_id) DO UPDATE SET status = ?"""
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.ensure_runtime()
-    return home
-
-
-@pytest.fixture
-def store(home: Home, database_url: str | None) -> Iterator[Store]:
-    with closing(open_store(home, Settings(database_url=database_url))) as store:
-        yield store
 
 
 @pytest.fixture

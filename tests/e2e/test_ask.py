@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
+from tests.conducting import Mind, ask, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error
 from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps, wait_until
 
@@ -22,12 +22,6 @@ CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
 def page_of(home: Path) -> str:
     """The newest page of a conversation."""
     return max((home / "artifacts" / "asks").rglob("*.md"), key=lambda path: path.stat().st_mtime_ns).read_text()
-
-
-def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
-    done = run_cli("ask", *arguments, cwd=home, env=env)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
 
 
 def review(prompt: str) -> str:

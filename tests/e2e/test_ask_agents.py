@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from council.engine.records import Record, StepResult
-from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
+from tests.conducting import Mind, ask, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, embedded_texts, usage, vectors
 from tests.harness import opened, receipts, rewrite_journal, rows_of, run_cli, take_back_commit
 from tests.space import Space
@@ -50,12 +50,6 @@ scope: task
 ---
 You divide work.
 """
-
-
-def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0, module: str = "council") -> str:
-    done = run_cli("ask", *arguments, cwd=home, env=env, module=module)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_code_review_and_deploy_follow_one_another_and_each_gets_what_the_one_before_shared(

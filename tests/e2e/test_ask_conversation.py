@@ -10,7 +10,7 @@ import pytest
 
 from council.conductor.temporary import keep_profile, profiles_of
 from council.engine.run_import import insert_run
-from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
+from tests.conducting import Mind, ask, asked_of, block, material, offered, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, text
 from tests.harness import (
@@ -53,12 +53,6 @@ def carpentry() -> Mind:
             "CONDUCTOR": lambda prompt: f"I remember: {material(prompt, 'conversation')}",
         },
     )
-
-
-def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
-    done = run_cli("ask", *arguments, cwd=home, env=env)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_and_is_gone_after_it(

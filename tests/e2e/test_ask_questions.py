@@ -11,17 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
+from tests.conducting import Mind, ask, asked_of, block, material, part, pick, understanding
 from tests.fake_gemini import FakeGemini, error, slow
 from tests.harness import Daemon, drop_command, environment, inbox, receipts, run_cli, steps
 
 CODE = "print(canary_4711)"
-
-
-def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
-    done = run_cli("ask", *arguments, cwd=home, env=env)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
 
 
 def answered(prompt: str) -> str:

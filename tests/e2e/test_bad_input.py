@@ -42,6 +42,7 @@ from tests import documents
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
+    SCRIPTED,
     Daemon,
     command,
     drop_command,
@@ -53,32 +54,13 @@ from tests.harness import (
     receipts,
     refusal,
     run_cli,
+    scripted_home,
     wait_until,
 )
 
-SCRIPTED = 'model = "scripted:script.yaml"\n'
-SHORT = f"storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.2\n{SCRIPTED}"
+MODEL = 'model = "scripted:script.yaml"\n'
 NEVER = "3600"  # seconds: beyond the end of any test
 STORAGE_TIMEOUT_S = 150.0  # a run that waits for storage is tried every 30 s
-
-
-def scripted_home(folder: Path, settings: str = SHORT) -> Path:
-    """A home whose model answers at once, in the daemon's own process."""
-    home = make_home(folder, settings=settings)
-    (home / "script.yaml").write_text('default: {text: "Nothing to add."}\n')
-    return home
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    return scripted_home(tmp_path / "home")
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon for all tests that only look at what becomes of their own files."""
-    with Daemon(scripted_home(tmp_path_factory.mktemp("served") / "home")) as daemon:
-        yield daemon.ready()
 
 
 def titles_in_order(daemon: Daemon) -> list[str]:
@@ -102,7 +84,7 @@ def serves_the_next(daemon: Daemon, name: str = "next.json", **keys: Any) -> Non
 
 def test_commands_half_written_for_six_seconds_run_once_with_the_settings_as_they_come(tmp_path: Path) -> None:
     """Every chunk of the YAML and the Markdown leaves a valid command behind: only the close says that it is whole."""
-    home = scripted_home(tmp_path / "home", SCRIPTED)
+    home = scripted_home(tmp_path / "home", MODEL)
     yaml = ["task_description: Choose.\noutput_artifact_path: artifacts/yaml.md\n", "config:\n", "  max_rounds: 2\n"]
     lines = {
         "json": json.dumps(command(rounds=2), indent=1).splitlines(keepends=True),
@@ -707,7 +689,7 @@ def test_a_document_written_in_place_is_not_started_before_it_is_closed(
     """`before`: what was closed there earlier says nothing of what is being written now."""
     # What a scan knows of a close has to be as new as what it sees: each is woken by an event, and events come in order.
     never = f"settle_s = {NEVER}\nquiet_s = {NEVER}\nscan_interval_s = {NEVER}\n"
-    home = scripted_home(tmp_path / "home", f"{never}{SCRIPTED}")
+    home = scripted_home(tmp_path / "home", f"{never}{MODEL}")
     path = home / "commands" / f"slow.{ending}"
     half, rest = HALVES[ending]
     with Daemon(home) as daemon:
@@ -733,7 +715,7 @@ def test_a_document_written_in_place_is_not_started_before_it_is_closed(
 
 @pytest.mark.parametrize("ending", HALVES)
 def test_a_document_whose_writer_stops_without_closing_it_starts_once_it_was_quiet(tmp_path: Path, ending: str) -> None:
-    home = scripted_home(tmp_path / "home", f"settle_s = {NEVER}\nquiet_s = 1.5\nscan_interval_s = 0.2\n{SCRIPTED}")
+    home = scripted_home(tmp_path / "home", f"settle_s = {NEVER}\nquiet_s = 1.5\nscan_interval_s = 0.2\n{MODEL}")
     with Daemon(home).ready() as daemon, (home / "commands" / f"open.{ending}").open("w") as stream:
         stream.write("".join(HALVES[ending]))
         began_s = time.monotonic()
@@ -747,7 +729,7 @@ def test_a_document_whose_writer_stops_without_closing_it_starts_once_it_was_qui
 
 
 def test_a_document_starts_once_it_was_quiet_where_no_file_events_come(tmp_path: Path) -> None:
-    home = scripted_home(tmp_path / "home", SHORT + 'watch = "poll"\n')
+    home = scripted_home(tmp_path / "home", SCRIPTED + 'watch = "poll"\n')
     with Daemon(home) as daemon:
         daemon.ready()
         (home / "commands" / "polled.yaml").write_text(HALF_YAML)
@@ -756,7 +738,7 @@ def test_a_document_starts_once_it_was_quiet_where_no_file_events_come(tmp_path:
 
 @pytest.mark.parametrize("name", ["moved.yaml", "moved.yml", "moved.YAML", "moved.md"])
 def test_a_document_moved_in_from_another_folder_starts_at_once(tmp_path: Path, name: str) -> None:
-    home = scripted_home(tmp_path / "home", f"quiet_s = {NEVER}\n{SCRIPTED}")
+    home = scripted_home(tmp_path / "home", f"quiet_s = {NEVER}\n{MODEL}")
     (home / name).write_text(HALF_MD if name.endswith(".md") else HALF_YAML)
     with Daemon(home) as daemon:
         daemon.ready()
@@ -802,7 +784,7 @@ NO_COMMANDS = {
 
 
 def test_markdown_that_is_no_command_is_left_alone_for_ever(tmp_path: Path) -> None:
-    home = scripted_home(tmp_path / "home", SHORT + "quiet_s = 0.1\n")
+    home = scripted_home(tmp_path / "home", SCRIPTED + "quiet_s = 0.1\n")
     commands = home / "commands"
     for name, data in NO_COMMANDS.items():
         (commands / name).write_bytes(data)

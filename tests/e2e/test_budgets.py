@@ -14,10 +14,10 @@ from tests.harness import (
     command,
     drop_command,
     faulty_environment,
-    make_home,
     receipts,
     run_cli,
     run_ids,
+    scripted_home,
     settled,
     wait_until,
 )
@@ -115,9 +115,7 @@ storage_retry_s = 0.1
 
 
 def scripted(folder: Path, script: str, settings: str = "") -> Path:
-    home = make_home(folder / "home", settings=SETTINGS + settings)
-    (home / "script.yaml").write_text(script)
-    return home
+    return scripted_home(folder / "home", SETTINGS + settings, script)
 
 
 def noted(home: Path, **extra: str) -> dict[str, str]:

@@ -18,7 +18,6 @@ from tests.harness import (
     environment,
     faulty_environment,
     journal,
-    make_home,
     receipts,
     run_cli,
     run_ids,
@@ -221,16 +220,6 @@ def test_status_tells_what_in_the_inbox_is_no_command(home: Path) -> None:
 
 
 # ── what a kill or a stop makes of them ──────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    """A home with a scripted model, whose calls are noted beside it."""
-    home = make_home(
-        tmp_path / "home", settings='model = "scripted:script.yaml"\nsettle_s = 0.5\nscan_interval_s = 0.2\n'
-    )
-    (home / "script.yaml").write_text('default: {text: "So be it."}\n')
-    return home
 
 
 def noted(home: Path, **extra: str) -> dict[str, str]:

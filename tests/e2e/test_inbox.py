@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from council.cli.main import main as council
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
+    SCRIPTED,
     Daemon,
     command,
     drop_command,
@@ -27,25 +28,13 @@ from tests.harness import (
     receipts,
     refusal,
     run_cli,
+    scripted_home,
     unfinished,
     wait_until,
     write_receipt,
 )
 
 SETTLE_S = 0.5
-SCRIPTED = f'settle_s = {SETTLE_S}\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
-
-
-def scripted_home(folder: Path, settings: str = SCRIPTED) -> Path:
-    """A home whose model answers at once, in the daemon's own process."""
-    home = make_home(folder, settings=settings)
-    (home / "script.yaml").write_text('default: {text: "Nothing to add."}\n')
-    return home
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    return scripted_home(tmp_path / "home")
 
 
 def serves_the_next(daemon: Daemon, name: str) -> None:
@@ -98,13 +87,6 @@ BAD_FILES: dict[str, tuple[bytes, list[str]]] = {
     "lone-surrogate": (body().replace(b"Choose.", b"\\ud800"), ["line 2", "`task_description`"]),
     "cancel-nothing": (b'{"type": "cancel", "run": "20260101-000000-nowhere0"}', ["20260101-000000-nowhere0", "status"]),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon for all bad files: none of them may end it."""
-    with Daemon(scripted_home(tmp_path_factory.mktemp("served") / "home")) as daemon:
-        yield daemon.ready()
 
 
 @pytest.mark.parametrize("case", BAD_FILES)

@@ -17,23 +17,11 @@ from tests.harness import (
     environment,
     faulty_environment,
     ledger,
-    make_home,
     on_a_terminal,
     receipts,
     run_cli,
     wait_until,
 )
-
-SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    """A home whose scripted model answers at once."""
-    home = make_home(tmp_path / "home", settings=SCRIPTED)
-    (home / "script.yaml").write_text('default: {text: "The council has nothing to add."}\n')
-    return home
-
 
 # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

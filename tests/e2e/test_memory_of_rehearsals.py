@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from council.agents.session_file import Session, Summary, decode_session, encode_session
+from council.agents.session_file import Summary, encode_session
 from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
-from tests.harness import command, drop_command, environment, receipts, run_cli, steps
+from tests.harness import command, drop_command, environment, memory_of, receipts, run_cli, steps
 
 REHEARSED = "The heron fund holds 99 EUR, by rehearsal."
 SAID = "The heron fund holds 4,711 EUR, by the last count."
@@ -40,14 +40,6 @@ def told(fake: FakeGemini) -> list[str]:
     """What the last four calls, those of one run, were told of earlier tasks."""
     before_the_task = [request.texts[0].split("# The task", 1)[0] for request in fake.requests[-4:]]
     return [each.partition("# What you remember of earlier tasks")[2] for each in before_the_task]
-
-
-def memory_of(home: Path, role: str = "COORDINATOR") -> Session:
-    session, damage = decode_session(
-        (home / "session_states" / f"{role.lower()}_session.json").read_bytes(), role, "main"
-    )
-    assert session is not None, damage
-    return session
 
 
 def digests(home: Path, run_id: str) -> list[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from council.agents.memory_digest import DIGEST_TOKENS
-from council.agents.session_file import RememberedTask, Session, decode_session, encode_session
+from council.agents.session_file import RememberedTask, Session, encode_session
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import command, drop_command, receipts, run_cli
+from tests.harness import command, drop_command, memory_of, receipts, run_cli
 
 ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 SUMMARY = "Ten engines were looked at;\n\nthe seventh was chosen for its licence."
@@ -35,14 +35,6 @@ def remembers(home: Path, count: int) -> None:
         (home / "session_states" / f"{role.lower()}_session.json").write_bytes(
             encode_session(Session(role, tasks=tasks))
         )
-
-
-def memory_of(home: Path, role: str) -> Session:
-    session, damage = decode_session(
-        (home / "session_states" / f"{role.lower()}_session.json").read_bytes(), role, "main"
-    )
-    assert session is not None, damage
-    return session
 
 
 def answering(summary: FakeReply) -> Callable[[RecordedRequest], FakeReply]:

@@ -38,15 +38,6 @@ LEFT_ALONE = "`artifacts/out.md` is not a page that Council wrote, so Council le
 EDITED = "`artifacts/out.md` was edited by hand, so Council left it as it is."
 
 
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    """A home whose scripted model answers at once."""
-    settings = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
-    home = make_home(tmp_path / "home", settings=settings)
-    (home / "script.yaml").write_text('default: {text: "Nothing to add."}\n')
-    return home
-
-
 def run_once(home: Path, body: dict[str, Any], env: dict[str, str] | None = None) -> dict[str, Any]:
     """Runs one command to its end; its receipt."""
     known = {receipt["run_id"] for receipt in receipts(home)}

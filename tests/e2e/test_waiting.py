@@ -16,10 +16,10 @@ from tests.harness import (
     command,
     drop_command,
     faulty_environment,
-    make_home,
     receipts,
     run_cli,
     run_ids,
+    scripted_home,
     unfinished,
     wait_until,
 )
@@ -40,9 +40,7 @@ default: {text: "So be it.", delay_s: 0.2}
 
 @pytest.fixture
 def quick(tmp_path: Path) -> Path:
-    home = make_home(tmp_path / "home", settings=SETTINGS)
-    (home / "script.yaml").write_text(BUSY)
-    return home
+    return scripted_home(tmp_path / "home", SETTINGS, BUSY)
 
 
 def in_lane(lane: str, **keys: Any) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser import Browsing, chromium
+from tests.browser import Browsing
 from tests.conducting import Mind, material, part, pick, understanding
 from tests.documents import pdf
 from tests.e2e.gate import Gate
@@ -27,12 +26,6 @@ from tests.staffroom import Prompt
 SPEECH = "The first words of a long speech. " * 12
 expect.set_options(timeout=30_000)  # milliseconds, far beyond any wait here
 SETTINGS = "settle_s = 0.5\nscan_interval_s = 0.5\nhttp_requests_per_minute = 1000000\n"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened_browser:
-        yield opened_browser
 
 
 @pytest.fixture

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, expect
 from sqlalchemy import Connection, insert
 
 from council.users.tables import users
 from council.workspace.tables import members
-from tests.browser import Browsing, chromium
+from tests.browser import Browsing
 from tests.conducting import Mind, block, part, pick, understanding
 from tests.creating import EMAIL
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
@@ -31,12 +29,6 @@ FILES = [words for words in ELSEWHERE if words.isprintable() and words[0] not in
 ENOUGH = 40
 SPEECH = WHOLE.replace("\0", "")
 TASK = f"Judge the attacks.\n\n{SPEECH}"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened_browser:
-        yield opened_browser
 
 
 def hostile_model() -> Mind:

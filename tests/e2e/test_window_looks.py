@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser import NARROW, WIDE, Browsing, chromium
+from tests.browser import NARROW, WIDE, Browsing
 from tests.fake_gemini import FakeGemini
 from tests.harness import make_home
 from tests.household import furnish, talk, work
@@ -28,12 +27,6 @@ _CUT = """() => [...document.querySelectorAll('.scroll[aria-label]:not([aria-lab
   .filter(one => one.scrollWidth > one.clientWidth).map(one => one.getAttribute('aria-label'))"""
 _PICTURES = os.environ.get("COUNCIL_TEST_PICTURES", "")
 LOOKS = ((WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True))  # so wide, in the dark
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened_browser:
-        yield opened_browser
 
 
 @pytest.mark.parametrize("count", [0, 1, _MANY])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser import Browsing, chromium
+from tests.browser import Browsing
 from tests.conducting import material, part, understanding
 from tests.creating import EMAIL, WISH, CreationMind
 from tests.fake_gemini import FakeGemini
@@ -30,12 +28,6 @@ LOOK_UP = {
 KEY = "canary-lookup-7Qx0pWz3kd91"
 USE = "@email_validator is eve@mail.example.org well formed?"
 expect.set_options(timeout=30_000)  # milliseconds, far beyond any wait here
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened_browser:
-        yield opened_browser
 
 
 def apprentice() -> CreationMind:
