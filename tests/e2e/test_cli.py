@@ -326,22 +326,6 @@ def test_the_last_run_is_the_one_that_ended_last_also_within_one_second(quick: P
     assert [run["title"] for run in _view(quick)["recent"]] == ended[::-1]
 
 
-def test_show_of_an_unknown_or_ambiguous_run_ends_with_2_and_a_way_on(quick: Path) -> None:
-    none = run_cli("show", "last", cwd=quick)
-    assert none.returncode == 2
-    assert "there is no run" in none.stderr
-    for number in (1, 2):
-        drop_command(quick, command(output_artifact_path=f"artifacts/{number}.md"))
-    assert run_cli("run", "--once", cwd=quick).returncode == 0
-    unknown = run_cli("show", "19990101", cwd=quick)
-    assert unknown.returncode == 2
-    assert "19990101" in unknown.stderr
-    assert "council runs" in unknown.stderr
-    ambiguous = run_cli("show", "2", cwd=quick)
-    assert ambiguous.returncode == 2
-    assert "matches 2 runs" in ambiguous.stderr
-
-
 def test_cancel_ends_a_run_through_the_inbox(home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate) -> None:
     with Daemon(home, env=env) as daemon:
         daemon.ready()

@@ -24,7 +24,6 @@ from tests.harness import (
 )
 
 OFFLINE = 'model = "offline"\n'
-NO_VALUE = b'{"task_description": "Which?", "output_artifact_path": "artifacts/out.md", "config": {"max_rounds": "2"}}'
 
 
 @pytest.fixture
@@ -141,21 +140,6 @@ def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home
 
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("waiting", [(), ("--wait",)])
-def test_a_command_that_cannot_become_a_run_is_refused_at_once_and_not_dropped(
-    home: Path, waiting: tuple[str, ...]
-) -> None:
-    (home / "wrong.json").write_bytes(NO_VALUE)
-    done = run_cli("submit", *waiting, "wrong.json", cwd=home)
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        'wrong.json:1:101: error: `config.max_rounds` must be a whole number without quotes, not the text "2"',
-        "    fix: write 2",
-        "Nothing was dropped.",
-    ]
-    assert sorted(os.listdir(home / "commands")) == ["README.md"]
 
 
 def test_every_problem_of_a_refused_command_is_one_json_object_for_programs(home: Path) -> None:

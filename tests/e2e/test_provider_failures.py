@@ -186,13 +186,6 @@ def test_an_unknown_field_of_a_newer_service_and_a_limit_in_mid_sentence_are_ans
     assert "Use a second" in content
 
 
-def test_without_a_key_nothing_starts_and_the_variable_is_named(home: Path) -> None:
-    drop_command(home, command())
-    done = run_cli("run", "--once", cwd=home, env=environment())
-    assert (done.returncode, "GEMINI_API_KEY" in done.stderr) == (3, True)
-    assert (home / "commands" / "command.json").exists()
-
-
 @pytest.mark.parametrize(
     "busy",
     [error(429, retry_after=0.2), error(429, retry_delay="0.2s"), error(503), fake_gemini.drop("Use a")],

@@ -19,7 +19,7 @@ from council.agents.handoff import (
     require_known,
 )
 from council.agents.manifest import AgentManifest
-from council.errors import MissingContextError, PersonaError
+from council.errors import PersonaError
 
 
 def agent(id: str = "hacker", **keys: Any) -> AgentManifest:
@@ -54,14 +54,6 @@ def test_words_that_are_left_out_are_not_in_the_task_either() -> None:
     handoff = prepare("handoff-1", agent(), FIELDS | {"task": task})
 
     assert handoff.task == "[personal: left out] wants to know which tax to pay."
-
-
-def test_a_missing_field_is_named_before_anybody_is_asked() -> None:
-    hacker = agent(context={"required": ["task", "programming_language"]})
-
-    with pytest.raises(MissingContextError) as raised:
-        prepare("handoff-1", hacker, FIELDS)
-    assert raised.value.data["field"] == "programming_language"
 
 
 @pytest.mark.parametrize("trust", ["unverified", "temporary"])

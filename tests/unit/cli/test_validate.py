@@ -129,12 +129,6 @@ def test_a_name_that_the_inbox_ignores_is_a_problem(home: Path, tmp_path: Path, 
     assert f"{name} can never be the name of a command file" in messages
 
 
-def test_a_file_beyond_the_limit_of_this_home_is_a_problem(tmp_path: Path) -> None:
-    home = make_home(tmp_path / "small", settings="max_command_bytes = 100\n")
-    [problem] = told(home, write(tmp_path, "a.json", command("x" * 200)))["problems"]
-    assert problem["message"] == "the file is larger than 100 bytes"
-
-
 def test_an_id_that_belongs_to_another_command_is_a_conflict_here_as_in_the_daemon(home: Path, tmp_path: Path) -> None:
     file = FileIdentity("a.json", 1, 1, "0" * 64)
     at = "2026-11-20T00:00:00Z"

@@ -14,8 +14,8 @@ from council.deliberation.commands import DeliberateConfig
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.members import StartView
 from council.deliberation.transcript import Transcript
-from council.engine.runs import Run, RunPause
-from council.errors import InputUnreadable, ModelError
+from council.engine.runs import Run
+from council.errors import ModelError
 from council.events import EndOfRounds
 from council.llm.base import TurnInfo
 from council.safety.verdict import Verdict
@@ -83,17 +83,6 @@ async def test_a_triad_speaks_in_turn_and_each_hears_all_before(played: Rehearsa
     assert all(f"Word 2 of {role}." in model.heard[-1].text for role in TRIAD)
 
 
-async def test_the_auditor_speaks_for_the_other_side_and_without_one_the_last_member_is_asked_to(
-    played: Rehearsal,
-) -> None:
-    model = says(CLOSING, default="Words.")
-    one = council(played.run, model, roles=("SCOUT", "CRITIC"))
-    await one.deliberate([])
-    assert [each.advocate for each in one.transcript.turns()] == [False, True]
-    assert "devil's advocate" in of(model, "CRITIC", 1).text
-    assert "devil's advocate" not in of(model, "SCOUT", 1).text
-
-
 @pytest.mark.parametrize("protocol", ["independent", "review"])
 async def test_a_blind_round_shows_nobody_anothers_answer_and_later_ones_no_names(
     played: Rehearsal, protocol: str
@@ -123,16 +112,6 @@ async def test_members_who_disagree_after_a_critique_are_asked_for_evidence(play
     model = says(CLOSING, *positions)
     await council(played.run, model, "independent", 3).deliberate([])
     assert all("You disagree." in of(model, role, 3).text for role in TRIAD)
-
-
-async def test_a_review_ranks_the_answers_and_tells_the_chair_the_count(played: Rehearsal) -> None:
-    ballots = [turn(role, 2, '```council\n{"ranking": ["B", "A", "C"]}\n```') for role in TRIAD]
-    model = says(CLOSING, *ballots, default="An answer.")
-    one = council(played.run, model, "review", 5)
-    await one.deliberate([])
-    assert spoke(one.transcript) == [(number, role) for number in (1, 2) for role in TRIAD]
-    assert [each.ranking for each in one.transcript.turns()][3:] == [("B", "A", "C")] * 3
-    assert "Member B 6 points, Member A 3 points, Member C 0 points" in model.heard[-1].text
 
 
 @pytest.mark.parametrize(("rounds", "silent"), [(1, ()), (2, ("STRATEGIST", "AUDITOR"))])
@@ -191,35 +170,6 @@ async def test_an_agent_is_told_its_memory_the_task_its_documents_and_how_to_tre
 
 
 # ── stances ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_a_stance_is_taken_out_of_the_speech_and_told_to_the_next(played: Rehearsal) -> None:
-    model = says(CLOSING, turn("COORDINATOR", 1, held("Take alpha.", "E1")), default="Words.")
-    one = council(played.run, model)
-    await one.deliberate(["a.md"])
-    first = one.transcript.turns()[0]
-    assert first.stance is not None
-    assert (first.stance.position, first.stance.evidence, first.result.text) == (
-        "Take alpha.",
-        ("E1",),
-        "Words of mine.",
-    )
-    assert "Position: Take alpha. (confidence 0.50; evidence: E1)" in of(model, "STRATEGIST", 1).text
-
-
-async def test_a_stance_on_evidence_that_nobody_has_is_asked_for_again(played: Rehearsal) -> None:
-    bare = {"position": "Take alpha.", "confidence": 0.5, "evidence": [], "would_change": ""}
-    model = says(
-        CLOSING,
-        turn("COORDINATOR", 1, held("Take alpha.", "E7")),
-        turn("COORDINATOR", 1, json.dumps(bare), "other"),
-        default="Words.",
-    )
-    one = council(played.run, model)
-    await one.deliberate(["a.md"])
-    first = one.transcript.turns()[0]
-    assert (first.repair, len(first.repairs), first.stance is not None) == ("turn_1", 1, True)
-    assert "round/1/COORDINATOR/repair/1" in played.steps()
 
 
 # ── when it ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -281,14 +231,6 @@ async def test_a_spent_budget_ends_the_rounds_and_the_closing_call_follows(playe
     assert (spoke(again.transcript), again.transcript.stopped) == (spoke(transcript), transcript.stopped)
 
 
-async def test_a_day_that_is_spent_parks_the_run(played: Rehearsal) -> None:
-    model = says(CLOSING, default="Words.", before=spent_at("STRATEGIST", 1, tomorrow=True))
-    one = council(played.run, model)
-    with pytest.raises(RunPause):
-        await one.deliberate([])
-    assert spoke(one.transcript) == [(1, "COORDINATOR")]
-
-
 # ── what goes wrong ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -312,14 +254,6 @@ async def test_a_council_of_which_nobody_answers_is_silent(played: Rehearsal, pr
     assert len(one.transcript.turns()) == turns
 
 
-async def test_of_turns_taken_at_once_one_answer_is_enough(played: Rehearsal) -> None:
-    roles = (*TRIAD, "SCOUT", "CRITIC")
-    one = council(played.run, says(CLOSING, *map(fails, roles[1:]), default="Words."), "independent", roles=roles)
-    await one.deliberate([])
-    assert len(one.transcript.turns()) == 5
-    assert one.transcript.synthesis is not None
-
-
 async def test_a_budget_that_forbids_the_closing_call_is_not_asked_again_for_other_members(played: Rehearsal) -> None:
     def check(info: TurnInfo) -> None:
         if info.purpose == "synthesis":
@@ -336,28 +270,6 @@ async def test_a_fatal_error_ends_the_run_with_what_was_said(played: Rehearsal) 
         await one.deliberate([])
     assert len(one.transcript.turns()) == 2
     assert [refused.role for refused in one.asker.refused] == ["AUDITOR"]
-
-
-async def test_where_the_chair_cannot_close_the_next_member_does(played: Rehearsal) -> None:
-    model = says(fails("COORDINATOR", purpose="synthesis"), CLOSING, default="Words.")
-    one = council(played.run, model)
-    await one.deliberate([])
-    assert [(each.step, each.role) for each in one.transcript.closings] == [
-        ("synthesis", "COORDINATOR"),
-        ("synthesis/STRATEGIST", "STRATEGIST"),
-    ]
-    assert one.transcript.synthesis is one.transcript.closings[1]
-    assert one.transcript.settled is not None
-    assert one.transcript.settled.record is not None
-
-
-async def test_a_record_that_cannot_be_read_is_repaired_in_steps_of_its_own(played: Rehearsal) -> None:
-    closings = [{"purpose": "synthesis", "text": RECORD.replace("0.5", '"high"')}, CLOSING]
-    one = council(played.run, says(*closings, default="Words."))
-    await one.deliberate(["a.md"])
-    assert one.transcript.settled is not None
-    assert one.transcript.settled.repair == "turn_1"
-    assert "synthesis/repair/1" in played.steps()
 
 
 ASKING = {"purpose": "synthesis", "text": "Let me look.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"}
@@ -430,18 +342,6 @@ async def test_a_damaged_record_whose_repairs_are_prose_is_no_decision_of_that_p
     assert settled is not None
     assert "no JSON object" in settled.fault
     assert "Take alpha" in settled.text
-
-
-@pytest.mark.parametrize(
-    ("paths", "words"), [(["x.md"], "the input artifact"), (["x.md", "y.md"], "none of the 2 inputs")]
-)
-async def test_documents_of_which_none_can_be_read_fail_the_run_before_anybody_speaks(
-    played: Rehearsal, paths: list[str], words: str
-) -> None:
-    model = says(default="Words.")
-    with pytest.raises(InputUnreadable, match=words):
-        await council(played.run, model).deliberate(paths)
-    assert model.heard == []
 
 
 # ── a resumed run ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,8 +16,6 @@ from council.users.enrolment import add_user
 from council.vault.sealing import place_of
 from tests.rows import ended
 
-PASSPHRASE = {"COUNCIL_SECRET_KEY": "x" * 40}
-
 
 def with_settings(desk: Desk, toml: str) -> Desk:
     (desk.home.root / "council.toml").write_text(toml)

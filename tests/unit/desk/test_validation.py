@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from council.app import commands_of
 from council.commands.file_formats import problems_of
 from council.commands.parsing import parse_command
-from council.desk.all_systems import house
 from council.desk.desk import Desk
 from council.desk.validation import FileVerdict, judge, max_command_bytes
 from council.desk.workspace_desk import change
@@ -28,18 +26,6 @@ NAME = Path("a.json")
 
 def data(**keys: object) -> bytes:
     return json.dumps(command(**keys)).encode()
-
-
-def test_a_good_command_has_a_type_and_an_output_and_no_problem(desk: Desk) -> None:
-    assert judge(desk.commands, desk, NAME, data()) == FileVerdict((), (), "deliberate", "artifacts/out.md")
-
-
-def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: Path) -> None:
-    judgement = judge(commands_of(house()), None, NAME, data(input_artifacts=["gone.md"]))
-    assert (judgement.problems, judgement.output) == ((), "")
-    assert [warning.message for warning in judgement.warnings] == [
-        "there is no home here, so its paths are not checked"
-    ]
 
 
 def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) -> None:
@@ -97,12 +83,6 @@ def test_an_agent_that_is_not_there_brings_the_name_that_was_probably_meant(desk
     assert (problem.field, problem.fix) == ("config.agents", fix)
 
 
-def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
-    (desk.home.artifacts / "out.md").write_text("mine")
-    [warning] = judge(desk.commands, desk, NAME, data()).warnings
-    assert (warning.field, "already exists" in warning.message) == ("output_artifact_path", True)
-
-
 def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_left_it(
     desk: Desk, store: Store
 ) -> None:
@@ -144,11 +124,6 @@ def test_a_key_that_is_not_set_here_fails_the_run_only_where_no_daemon_may_have_
         "OPENAI_API_KEY is not set here, but the daemon may have it"
     ]
     assert (alone.code, served.code) == ("config_invalid", "")
-
-
-def test_a_user_who_is_not_known_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:
-    [problem] = judge(desk.commands, desk, NAME, data(user="nobody")).problems
-    assert (problem.field, "no such user" in problem.message) == ("user", True)
 
 
 def test_a_control_command_is_judged_by_its_run_unless_its_form_alone_is_asked_for(desk: Desk, store: Store) -> None:

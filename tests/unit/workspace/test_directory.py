@@ -348,20 +348,6 @@ async def test_a_reply_outside_of_what_an_agent_was_shown_is_refused_and_changes
     assert room.space.everything() == before
 
 
-async def test_a_row_that_somebody_changed_since_the_draft_is_kept(room: Staffroom) -> None:
-    def answer(prompt: Prompt) -> Any:
-        return draft(updates=[{"taskId": prompt.row("listTasks")["taskId"], "title": "Sow dill"}])
-
-    returned = await room.ask("ada", "task_planner", "In Herbs, dill for basil.", answer)
-    plan = room.plan(returned)
-    room.space.planning.confirm(plan, by=room.space.principal("ada"))
-    room.space.do("alan", "updateTask", taskId=room.space.ids["task"], title="Sow parsley")
-    ending = room.space.planning.apply(plan, by=room.space.principal("ada"))
-    assert ending.error is not None
-    assert ending.error.code == "changed_since_draft"
-    assert room.space.rows(tables.tasks)[0]["title"] == "Sow parsley"
-
-
 async def test_too_much_is_told_to_the_model_which_then_sends_less(room: Staffroom) -> None:
     def creates(count: int) -> Any:
         return lambda prompt: draft(creates=[{"title": f"Task {number}"} for number in range(count)])

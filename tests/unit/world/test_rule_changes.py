@@ -74,11 +74,6 @@ def test_votes_add_up_over_rounds_and_the_last_of_a_member_counts(world: World) 
     assert (open_.yes, open_.no) == ((2,), (1,))
 
 
-def test_a_majority_against_rejects_and_changes_no_rule(world: World) -> None:
-    _, voted = rounds(world, [propose(CHEAP)], [vote(1, 0), vote(3, 0)])
-    assert (voted.receipt.verdicts, voted.world.rules) == ({"m": "rejected"}, world.rules)
-
-
 def test_members_without_a_player_and_the_dead_have_no_vote() -> None:
     mechanism = Mechanism("m", 1, CHEAP, 1, yes=(1, 2), no=(9,))
     assert mechanism.verdict({1, 2, 3}, 2) == "active"
