@@ -37,10 +37,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
-from tests.fake_server import MAX_RECORDED, FakeHandler, FakeServer, one_after_the_other
+from tests.fake_server import MAX_RECORDED, FakeHandler, FakeReply, FakeServer, cuts_of, raw, redirect
+from tests.fake_server import in_turn as in_turn
 from tests.meanings import DIMENSIONS, vector_of
 
 _CALL = re.compile(r"^/v1[a-z0-9]*/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
@@ -81,25 +82,6 @@ class RecordedRequest:
 
 def _text_of(content: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in content.get("parts", []))
-
-
-@dataclass(frozen=True)
-class FakeReply:
-    """What goes back. `chunks` are response objects: a stream sends each as an event, a plain call their merger.
-
-    `ending`: `close` drops the connection after the chunks (in mid-body, also for a plain call); `silent` ends a stream
-    in good order, so only the missing finish reason betrays it. `before_s` is waited first, `between_s` between chunks;
-    both end early when the server closes.
-    """
-
-    chunks: tuple[dict[str, Any], ...] = ()
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-    content_type: str = "application/json"
-    body: bytes | None = None
-    before_s: float = 0.0
-    between_s: float = 0.0
-    ending: Literal["whole", "close", "silent"] = "whole"
 
 
 ReplyFunction = Callable[[RecordedRequest], FakeReply]
@@ -151,8 +133,7 @@ def text(
     between_s: float = 0.0,
 ) -> FakeReply:
     """An answer; a stream gets it in `pieces` events, the finish reason and the token counts on the last."""
-    size = max(1, -(-len(answer) // max(1, pieces)))
-    cuts = [answer[at : at + size] for at in range(0, len(answer), size)] or [""]
+    cuts = cuts_of(answer, pieces)
     chunks = [_chunk([{"text": thought, "thought": True}])] if thought else []
     chunks += [_chunk([{"text": cut}]) for cut in cuts[:-1]]
     counts = usage(prompt, output, thoughts=thoughts, cached=cached) if counted else None
@@ -223,15 +204,6 @@ def error_in_stream(status: int, *, after: str = "so far", message: str = "overl
     return FakeReply((_chunk([{"text": after}]), failure))
 
 
-def raw(body: bytes | str, *, status: int = 200, content_type: str = "application/json") -> FakeReply:
-    data = body.encode() if isinstance(body, str) else body
-    return FakeReply(status=status, body=data, content_type=content_type)
-
-
-def redirect(location: str) -> FakeReply:
-    return FakeReply(status=307, headers=(("Location", location),), body=b"")
-
-
 def drop(after: str = "") -> FakeReply:
     """The connection closes: at once, or in the middle of an answer that began with `after`."""
     return FakeReply((_chunk([{"text": after}]),) if after else (), ending="close")
@@ -265,11 +237,6 @@ def max_tokens(answer: str = "", *, thoughts: int = 100) -> FakeReply:
     """The output limit was reached: by default while thinking, with no word said."""
     parts = [{"text": answer}] if answer else None
     return FakeReply((_chunk(parts, finish="MAX_TOKENS", usage=usage(12, 3 if answer else 0, thoughts=thoughts)),))
-
-
-def in_turn(*replies: FakeReply) -> ReplyFunction:
-    """The replies one after the other; the last one stays."""
-    return one_after_the_other(replies)
 
 
 def default_reply(request: RecordedRequest) -> FakeReply:
@@ -383,7 +350,17 @@ class _Handler(FakeHandler):
         return self.send(200, json.dumps(answer).encode())
 
     def merged(self, chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-        return _merged(chunks)
+        whole: dict[str, Any] = {}
+        parts: list[dict[str, Any]] = []
+        for chunk in chunks:
+            for candidate in chunk.get("candidates", []):
+                merged = whole.setdefault("candidates", [{}])[0]
+                parts += candidate.get("content", {}).get("parts", [])
+                merged.update({name: value for name, value in candidate.items() if name != "content"})
+                if parts:
+                    merged["content"] = {"role": "model", "parts": parts}
+            whole.update({name: value for name, value in chunk.items() if name != "candidates"})
+        return whole
 
     def stream(self, reply: FakeReply) -> None:
         for at, chunk in enumerate(reply.chunks):
@@ -400,21 +377,6 @@ class _Handler(FakeHandler):
     def _send_error(self, status: int, message: str) -> None:
         body = {"error": {"code": status, "message": message, "status": "NOT_FOUND"}}
         self.send(status, json.dumps(body).encode())
-
-
-def _merged(chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    """The chunks of a stream as one plain response."""
-    whole: dict[str, Any] = {}
-    parts: list[dict[str, Any]] = []
-    for chunk in chunks:
-        for candidate in chunk.get("candidates", []):
-            merged = whole.setdefault("candidates", [{}])[0]
-            parts += candidate.get("content", {}).get("parts", [])
-            merged.update({name: value for name, value in candidate.items() if name != "content"})
-            if parts:
-                merged["content"] = {"role": "model", "parts": parts}
-        whole.update({name: value for name, value in chunk.items() if name != "candidates"})
-    return whole
 
 
 def main() -> None:

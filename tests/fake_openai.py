@@ -23,7 +23,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from tests.fake_server import IDLE_TIMEOUT_S, FakeHandler, FakeServer, one_after_the_other
+from tests.fake_server import IDLE_TIMEOUT_S, FakeHandler, FakeReply, FakeServer, cuts_of, raw
+from tests.fake_server import in_turn as in_turn
+from tests.fake_server import redirect as redirect
 from tests.meanings import DIMENSIONS, vector_of
 
 _ROLE = re.compile(r"\bYou are (?:the )?([A-Z][A-Z_]{2,})\b")
@@ -112,27 +114,6 @@ class Manners:
         return None
 
 
-@dataclass(frozen=True)
-class FakeReply:
-    """What goes back. `chunks` are stream chunks: a stream sends each as an event, a plain call gets their merger.
-
-    `ending`: `close` drops the connection after the chunks; `silent` ends a stream in good order but without `[DONE]`;
-    `open` says `[DONE]` and then leaves the connection as it is.
-    `comments` keeps a stream alive with lines that are no data. `before_s` is waited first, `between_s` between chunks.
-    """
-
-    chunks: tuple[dict[str, Any], ...] = ()
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-    content_type: str = "application/json"
-    body: bytes | None = None
-    before_s: float = 0.0
-    between_s: float = 0.0
-    ending: Literal["whole", "close", "silent", "open"] = "whole"
-    comments: bool = False
-    streams: bool = True
-
-
 ReplyFunction = Callable[[RecordedRequest], FakeReply]
 
 
@@ -177,8 +158,7 @@ def text(
     streams: bool = True,
 ) -> FakeReply:
     """An answer, after some reasoning in a field of its own if there is any; a stream gets it in `pieces` events."""
-    size = max(1, -(-len(answer) // max(1, pieces)))
-    cuts = [answer[at : at + size] for at in range(0, len(answer), size)] or [""]
+    cuts = cuts_of(answer, pieces)
     chunks = [chunk({"role": "assistant", "content": ""})]
     chunks += [chunk({reasoning_field: reasoning, "content": None})] if reasoning else []
     chunks += [chunk({"content": cut}) for cut in cuts]
@@ -275,15 +255,6 @@ def error_in_stream(message: str, code: int | str | None, *, after: str = "so fa
     return FakeReply((chunk({"content": after}), failure))
 
 
-def raw(body: bytes | str, *, status: int = 200, content_type: str = "application/json") -> FakeReply:
-    data = body.encode() if isinstance(body, str) else body
-    return FakeReply(status=status, body=data, content_type=content_type)
-
-
-def redirect(location: str) -> FakeReply:
-    return FakeReply(status=307, headers=(("Location", location),), body=b"")
-
-
 def drop(after: str = "") -> FakeReply:
     """The connection closes: at once, or in the middle of an answer that began with `after`."""
     return FakeReply((chunk({"content": after}),) if after else (), ending="close")
@@ -300,11 +271,6 @@ def slow(seconds: float, answer: str = "late") -> FakeReply:
 
 def no_choices() -> FakeReply:
     return FakeReply(({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": usage(12, 0)},))
-
-
-def in_turn(*replies: FakeReply) -> ReplyFunction:
-    """The replies one after the other; the last one stays."""
-    return one_after_the_other(replies)
 
 
 def default_reply(request: RecordedRequest) -> FakeReply:
@@ -373,7 +339,22 @@ class _Handler(FakeHandler):
         return self.send(200, json.dumps(page).encode())
 
     def merged(self, chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-        return _merged(chunks)
+        whole: dict[str, Any] = {"id": "chatcmpl-1", "object": "chat.completion", "model": "fake", "choices": []}
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        calls: dict[int, dict[str, Any]] = {}
+        for piece in chunks:
+            whole.update({name: piece[name] for name in ("usage", "error") if name in piece})
+            for choice in piece["choices"]:
+                whole["choices"] = [{"index": 0, "message": message, "finish_reason": choice.get("finish_reason")}]
+                for name, value in choice.get("delta", {}).items():
+                    if name == "tool_calls":
+                        _merge_calls(calls, value)
+                    elif value is not None:
+                        known = message.get(name)
+                        message[name] = value if known is None or name == "role" else known + value
+        if calls:
+            message["tool_calls"] = list(calls.values())
+        return whole
 
     def stream(self, reply: FakeReply) -> None:
         for at, piece in enumerate(reply.chunks):
@@ -397,26 +378,6 @@ class _Handler(FakeHandler):
         middle = len(data) // 2  # in two parts: an event is not a packet, nor is a character
         for part in (data[:middle], data[middle:]):
             self.send_part(part)
-
-
-def _merged(chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    """The chunks of a stream as one plain answer."""
-    whole: dict[str, Any] = {"id": "chatcmpl-1", "object": "chat.completion", "model": "fake", "choices": []}
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    calls: dict[int, dict[str, Any]] = {}
-    for piece in chunks:
-        whole.update({name: piece[name] for name in ("usage", "error") if name in piece})
-        for choice in piece["choices"]:
-            whole["choices"] = [{"index": 0, "message": message, "finish_reason": choice.get("finish_reason")}]
-            for name, value in choice.get("delta", {}).items():
-                if name == "tool_calls":
-                    _merge_calls(calls, value)
-                elif value is not None:
-                    known = message.get(name)
-                    message[name] = value if known is None or name == "role" else known + value
-    if calls:
-        message["tool_calls"] = list(calls.values())
-    return whole
 
 
 def _merge_calls(calls: dict[int, dict[str, Any]], fragments: list[dict[str, Any]]) -> None:

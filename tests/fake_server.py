@@ -12,16 +12,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_RECORDED = 10_000
 IDLE_TIMEOUT_S = 30.0
 
 Request = TypeVar("Request")
-Reply = TypeVar("Reply")
 
 
 @contextmanager
@@ -35,23 +35,41 @@ def no_way_in() -> Iterator[str]:
         yield f"http://0.0.0.0:{server.getsockname()[1]}"
 
 
-class Told(Protocol):
-    """What any fake reply says beside its chunks."""
+@dataclass(frozen=True)
+class FakeReply:
+    """The answer to a request. `chunks` are a provider's own: a stream sends each as an event, a plain call gets their merger.
 
-    @property
-    def chunks(self) -> tuple[dict[str, Any], ...]: ...
-    @property
-    def status(self) -> int: ...
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]: ...
-    @property
-    def content_type(self) -> str: ...
-    @property
-    def body(self) -> bytes | None: ...
-    @property
-    def before_s(self) -> float: ...
-    @property
-    def ending(self) -> str: ...
+    `ending`: `close` drops the connection after the chunks (in mid-body, also for a plain call); `silent` ends a stream in good
+    order, so only what is missing betrays it; `open` says `[DONE]` and then leaves the connection as it is. `before_s` is waited
+    first, `between_s` between chunks; both end early when the server closes. `comments` keeps a stream alive with lines that are
+    no data. Without `streams` there is one plain answer.
+    """
+
+    chunks: tuple[dict[str, Any], ...] = ()
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = "application/json"
+    body: bytes | None = None
+    before_s: float = 0.0
+    between_s: float = 0.0
+    ending: Literal["whole", "close", "silent", "open"] = "whole"
+    comments: bool = False
+    streams: bool = True
+
+
+def raw(body: bytes | str, *, status: int = 200, content_type: str = "application/json") -> FakeReply:
+    data = body.encode() if isinstance(body, str) else body
+    return FakeReply(status=status, body=data, content_type=content_type)
+
+
+def redirect(location: str) -> FakeReply:
+    return FakeReply(status=307, headers=(("Location", location),), body=b"")
+
+
+def cuts_of(answer: str, pieces: int) -> list[str]:
+    """The answer in so many pieces, for the events of a stream."""
+    size = max(1, -(-len(answer) // max(1, pieces)))
+    return [answer[at : at + size] for at in range(0, len(answer), size)] or [""]
 
 
 class FakeServer(Generic[Request]):
@@ -208,7 +226,7 @@ class FakeHandler(BaseHTTPRequestHandler):
     def lowered_headers(self) -> dict[str, str]:
         return {name.lower(): value for name, value in self.headers.items()}
 
-    def answer(self, reply: Told, *, streamed: bool) -> None:
+    def answer(self, reply: FakeReply, *, streamed: bool) -> None:
         waited = not reply.before_s or self._waits(reply.before_s)
         if not waited or (reply.ending == "close" and not reply.chunks):
             self.close_connection = True
@@ -227,7 +245,7 @@ class FakeHandler(BaseHTTPRequestHandler):
             self.server.fake.note_hang_up()
         return not ended
 
-    def _send_plain(self, reply: Told) -> None:
+    def _send_plain(self, reply: FakeReply) -> None:
         data = json.dumps(self.merged(reply.chunks)).encode()
         if reply.ending == "close":  # in the middle
             self.close_connection = True
@@ -265,14 +283,12 @@ class FakeHandler(BaseHTTPRequestHandler):
         """Quiet: the recorded requests tell the story."""
 
 
-def one_after_the_other(replies: tuple[Reply, ...]) -> Callable[[Any], Reply]:
+def in_turn(*replies: FakeReply) -> Callable[[Any], FakeReply]:
     """The replies one after the other; the last one stays."""
-    if not replies:
-        raise ValueError("it takes at least one reply")
     queue = deque(replies)
     lock = threading.Lock()
 
-    def next_reply(request: Any) -> Reply:
+    def next_reply(request: Any) -> FakeReply:
         with lock:
             return queue.popleft() if len(queue) > 1 else queue[0]
 
