@@ -62,14 +62,6 @@ def test_an_agents_question_brings_the_passage_to_the_next_speaker_and_the_artif
     assert "`docs/protocols.md:3-5`" in artifact
 
 
-def test_every_agent_is_told_both_spellings(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
-    drop_command(home, command())
-    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    for request in fake.requests:
-        assert '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("Find all protocols related to agentic safety")]' in request.system
-        assert re.search(r'\[ORCHESTRATOR_REQUEST: QUERY_CORTEX\("[^"]+", scope=memory\)\]', request.system)
-
-
 def test_archived_memory_is_reached_by_its_scope_and_by_no_other_way(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
@@ -91,19 +83,6 @@ def test_archived_memory_is_reached_by_its_scope_and_by_no_other_way(
     said = "\n".join(strategist.texts)
     assert "Walrus backups were chosen." in said
     assert "session_states/archive/main/coordinator/r1.md:" in said
-
-
-def test_an_agent_whose_persona_does_not_list_the_tool_gets_no_passage(
-    home: Path, fake: FakeGemini, env: dict[str, str]
-) -> None:
-    write(home, "docs/protocols.md", PROTOCOL)
-    persona = home / "personas" / "coordinator.md"
-    persona.write_text(persona.read_text().replace(", QUERY_CORTEX]", "]"))
-    fake.reply = first_words_of("COORDINATOR", '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("agentic safety")]')
-    drop_command(home, command())
-    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    assert "QUERY_CORTEX is not allowed for this agent" in (home / "artifacts" / "out.md").read_text()
-    assert all("Agents ask, tools act" not in json.dumps(request.body) for request in fake.requests)
 
 
 def test_the_command_line_indexes_asks_and_tells(home: Path) -> None:

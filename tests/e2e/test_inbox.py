@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 
 from council.cli.main import main as council
 from tests.e2e.gate import Gate
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
+from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import (
     SCRIPTED,
     Daemon,
@@ -29,7 +27,6 @@ from tests.harness import (
     refusal,
     run_cli,
     scripted_home,
-    unfinished,
     wait_until,
     write_receipt,
 )
@@ -614,72 +611,6 @@ def test_without_file_events_the_timed_scan_finds_commands(tmp_path: Path) -> No
 
 
 # ── after a kill ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "killed_at",
-    [
-        pytest.param(None, id="right after the drop"),
-        pytest.param({"kind": "run_queued"}, id="after run_queued"),
-        pytest.param({"kind": "run_started"}, id="after run_started"),
-        pytest.param({"kind": "turn_ended", "role": "COORDINATOR"}, id="after a turn"),
-        pytest.param({"kind": "turn_ended", "role": "AUDITOR"}, id="after the last turn"),
-        pytest.param({"kind": "synthesis"}, id="before the closing call"),
-        pytest.param({"kind": "state", "state": "PRODUCING_ARTIFACT"}, id="while the artifact is produced"),
-        pytest.param({"kind": "run_ended"}, id="after the end"),
-    ],
-)
-def test_a_kill_at_any_point_leaves_one_artifact_one_receipt_and_no_command(
-    home: Path, fake: FakeGemini, env: dict[str, str], killed_at: dict[str, str] | None
-) -> None:
-    with Daemon(home, env=env) as daemon:
-        daemon.ready()
-        drop_command(home, command())
-        if killed_at is not None:
-            daemon.wait(**killed_at)
-        daemon.kill()
-    with Daemon(home, "--once", env=env) as daemon:
-        assert daemon.process.wait(60) == 0
-    [receipt] = receipts(home)
-    assert receipt["status"] == "succeeded"
-    assert artifacts(home) == ["out.md"]
-    assert "\nstatus: succeeded\n" in (home / "artifacts" / "out.md").read_text()
-    assert inbox(home) == []
-    assert unfinished(home) == set()
-    assert 4 <= len(fake.requests) <= 5  # at most the call in flight at the kill is made twice
-
-
-class OneCallPerLife:
-    """A reply function that answers the first call of a process, and keeps its others waiting until it is killed."""
-
-    def __init__(self) -> None:
-        self._calls = itertools.count()
-        self._over = threading.Event()
-
-    def __call__(self, request: RecordedRequest) -> FakeReply:
-        if next(self._calls):
-            self._over.wait(100)
-        return text("So be it.")
-
-    def end(self) -> None:
-        self._over.set()
-
-
-def test_ten_kills_in_a_row_still_end_in_one_decision(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
-    drop_command(home, command(rounds=5))
-    for number in range(1, 11):
-        fake.reply = life = OneCallPerLife()
-        with Daemon(home, env=env) as daemon:
-            daemon.wait("turn_ended")  # only its own: what earlier lives said is no news
-            daemon.kill()
-        life.end()
-        assert len(receipts(home)) == 0, number
-    fake.reply = lambda request: text("So be it.")
-    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    [receipt] = receipts(home)
-    assert receipt["status"] == "succeeded"
-    assert receipt["calls"] == 16
-    assert artifacts(home) == ["out.md"]
 
 
 def leftover(home: Path, data: bytes, *, same: bool) -> Path:

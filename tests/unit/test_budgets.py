@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -48,12 +46,6 @@ class Provider:
 
 
 UNBOUNDED = BudgetLimits()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with contextlib.closing(Store.open(tmp_path)) as store:
-        yield store
 
 
 def spend(store: Store, run_id: str = "run1", clock: Clock | None = None, attempt: int = 0) -> Spend:

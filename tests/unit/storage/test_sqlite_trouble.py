@@ -28,12 +28,6 @@ from tests.driver import Held, sqlite_error, watched
 CHECKPOINT = "PRAGMA wal_checkpoint"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path)) as store:
-        yield store
-
-
 @contextmanager
 def locked_by_another_process(folder: Path, operation: int) -> Iterator[None]:
     fd = os.open(folder / "council.db.lock", os.O_RDWR)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -71,12 +68,6 @@ def test_runs_that_are_not_listed_count_as_well() -> None:
 
 
 # ── a home of its own ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path)) as store:
-        yield store
 
 
 def keeping(store: Store, kept: Settings) -> Retention:

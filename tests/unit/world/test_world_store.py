@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +12,6 @@ from council.world.kernel import Action, settle
 from council.world.world_store import Book
 
 PACE_S = 30
-
-
-@pytest.fixture(name="store")
-def _store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path)) as store:
-        yield store
 
 
 @pytest.fixture(name="book")
