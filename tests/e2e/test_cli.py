@@ -379,22 +379,6 @@ def test_without_a_key_nothing_starts_and_the_way_out_is_named(home: Path) -> No
     assert receipts(home) == []
 
 
-def test_an_unknown_or_wrong_setting_ends_with_3_and_names_the_nearest(quick: Path) -> None:
-    from_environment = run_cli("run", "--once", cwd=quick, env=environment(COUNCIL_MODLE="offline"))
-    assert from_environment.returncode == 3
-    assert "COUNCIL_MODLE" in from_environment.stderr
-    assert "COUNCIL_MODEL" in from_environment.stderr
-    wrong = run_cli("run", "--once", "--log-level", "loud", cwd=quick)
-    assert wrong.returncode == 3
-    assert "log_level cannot be 'loud'" in wrong.stderr
-    assert "debug, info, warning or error" in wrong.stderr
-    (quick / "council.toml").write_text("settle = 3\n")
-    from_file = run_cli("run", "--once", cwd=quick)
-    assert from_file.returncode == 3
-    assert "`settle` in council.toml" in from_file.stderr
-    assert "settle_s" in from_file.stderr
-
-
 def test_an_unknown_flag_ends_with_2_and_names_the_nearest(quick: Path) -> None:
     done = run_cli("run", "--modle", "offline", cwd=quick)
     assert done.returncode == 2
