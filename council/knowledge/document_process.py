@@ -26,6 +26,8 @@ _ENCODINGS = [
 ]
 _LIKE_WESTERN = ("cp1250", "cp1254", "cp1257")  # a short text may be read in each, with other letters
 _ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+# What Asian text has, read as Western: a letter beside another one that is not ASCII, or the first half of a kana.
+_PAIRED = re.compile(r"ƒ|(?=[^\x00-\x7f]{2}).?[^\W\d_a-zA-Zµªº¹²³¼½¾]")
 # Letters and signs that no text of Western Europe has there: what is read so is Polish, Czech, Hungarian, Turkish.
 _NOT_WESTERN = re.compile(r"[ŠšŽžÐðÞþÝý]|õ(?!e)|Õ(?!E)|[¹²³¼½¾£¥¢¯º](?=[^\W\d_])|(?<=[^\W\d_])¿")
 # Of these, the ones that have another letter in the code page of Eastern Europe, and so decide between the two.
@@ -116,8 +118,8 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
         raise DocumentRefusal("encoding")
     with contextlib.suppress(UnicodeDecodeError):
         western = data.decode("cp1252")
-        signs_alone = best.encoding in _ASIAN and not re.search(r"[^\W\d_a-zA-Zµªº¹²³¼½¾]", western)
-        if (best.encoding in _LIKE_WESTERN or signs_alone) and not _NOT_WESTERN.search(western):
+        alone = best.encoding in _ASIAN and not _PAIRED.search(western)
+        if (best.encoding in _LIKE_WESTERN or alone) and not _NOT_WESTERN.search(western):
             return [western], "cp1252"
         if best.encoding == "cp1252" and (
             _EASTERN.search(western) or (_CZECH.search(western) and not _WESTERN.search(western))

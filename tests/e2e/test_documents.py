@@ -27,6 +27,7 @@ def docs(home: Path) -> Path:
     (folder / "offer.pdf").write_bytes(OFFER)
     (folder / "minutes.docx").write_bytes(documents.docx("The board meets in March.", headings=["Minutes"]))
     (folder / "rules.html").write_text("<h1>Rules</h1><p>Two <b>signatures</b> are needed.</p>")
+    (folder / "costs.csv").write_bytes("Posten;Betrag\r\nMüll;12,50\r\n".encode("cp1252"))
     (folder / "letter.txt").write_bytes("Die Prüfung kostet für größere Straßen 12,50 €.\n".encode("cp1252"))
     return folder
 
@@ -39,7 +40,7 @@ def test_documents_are_given_read_quoted_by_their_page_and_linked(
         "[E1: docs/offer.pdf:p1]. And “The board meets in March.” [E2: docs/minutes.docx:3]. See [E1: docs/offer.pdf, page 3]."
     )
     fake.reply = lambda request: text(said)
-    inputs = ["docs/offer.pdf", "docs/minutes.docx", "docs/rules.html", "docs/letter.txt"]
+    inputs = ["docs/offer.pdf", "docs/minutes.docx", "docs/rules.html", "docs/letter.txt", "docs/costs.csv"]
     drop_command(home, command(input_artifacts=inputs))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     told = fake.requests[0].texts[0]
@@ -50,6 +51,8 @@ def test_documents_are_given_read_quoted_by_their_page_and_linked(
     assert "   3| Two signatures are needed." in told
     assert "E4, `docs/letter.txt` line 1 of 1 (encoding guessed: " in told
     assert "Die Prüfung kostet für größere Straßen 12,50 €." in told
+    assert "lines 1-2 of 2 (encoding guessed: Windows-1252)" in told
+    assert "   2| Müll;12,50" in told
     page = (home / "artifacts" / "out.md").read_text()
     answer = page.split("## Decision")[1].split("### Quotations")[0]
     assert "[E1 docs/offer.pdf:p1](../docs/offer.pdf#page=1)" in answer
