@@ -77,7 +77,8 @@ class JsonModeModel(ModelAround):
 class Retries:
     """Repeats a call up to `attempts` times in all. The wait is the larger of the backoff and the provider's
     `retry_after_s`; where that is more than `max_wait_s`, the error leaves at once, and so does one of a kind that is
-    `not_repeated`. `on_retry(error, attempt, wait_s)` is told before each wait."""
+    `not_repeated`. `on_retry(error, attempt, wait_s)` is told before each wait. An error is `unsent` only where no attempt was
+    heard: an earlier one may have been billed."""
 
     attempts: int = 3
     max_wait_s: float = 60
@@ -100,7 +101,11 @@ class Retries:
             backoff_s = self.initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)  # bounded: a float overflows
             return max(min(backoff_s, self.max_wait_s), _asked_s(_error_of(state)))
 
+        heard = False
+
         def tell(state: RetryCallState) -> None:
+            nonlocal heard
+            heard = heard or not _error_of(state).unsent
             if self.on_retry is not None:
                 self.on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
 
@@ -122,7 +127,11 @@ class Retries:
             sleep=self.sleep,
             reraise=True,
         )
-        return await retrying(again)
+        try:
+            return await retrying(again)
+        except ModelError as error:
+            error.data["unsent"] = error.unsent and not heard
+            raise
 
 
 def _error_of(state: RetryCallState) -> ModelError:

@@ -109,6 +109,16 @@ async def test_the_attempts_are_bounded_and_the_last_error_leaves(patience: Pati
     assert (len(inner.asked), len(patience.waits)) == (3, 2)
 
 
+@pytest.mark.parametrize(("earlier", "unsent"), [(True, True), (False, False)], ids=["never heard", "heard once"])
+async def test_a_call_found_no_connection_only_where_no_attempt_of_it_did(
+    patience: Patience, earlier: bool, unsent: bool
+) -> None:
+    tries = [ModelError("network", "refused", unsent=each) for each in (earlier, True)]
+    with pytest.raises(ModelError) as caught:
+        await RetryingModel(FragileModel(*tries), Retries(attempts=2, sleep=patience)).generate(ASK, system="")
+    assert caught.value.unsent is unsent
+
+
 async def test_the_wait_doubles_up_to_the_longest(patience: Patience) -> None:
     inner = FragileModel(*[failing() for _ in range(5)], DONE)
     model = RetryingModel(inner, Retries(attempts=6, initial_wait_s=0.5, max_wait_s=3, sleep=patience))
