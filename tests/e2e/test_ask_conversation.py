@@ -293,6 +293,24 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     assert "in one sentence" not in told
 
 
+def test_the_undo_of_a_kept_fact_forgets_that_fact_alone(home: Path, env: dict[str, str]) -> None:
+    def council(*arguments: str) -> str:
+        done = run_cli(*arguments, cwd=home, env=env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    council("prefs", "set", "long_term_memory", "on")
+    for number, fact in enumerate(("I like tea.", "I like rain.")):
+        operation = {"tool": "keepFact", "arguments": {"fact": fact}}
+        (home / f"{number}.json").write_text(json.dumps({"type": "plan", "kind": "memory", "operations": [operation]}))
+        council("submit", "--wait", f"{number}.json")
+        council("plans", "confirm")
+        council("plans", "apply")
+    assert json.loads(council("prefs", "show", "--json"))["facts"] == ["I like tea.", "I like rain."]
+    council("plans", "undo")
+    assert json.loads(council("prefs", "show", "--json"))["facts"] == ["I like tea."]
+
+
 def test_a_request_is_explained_replayed_and_priced_like_a_deliberation(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
