@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from council.turns.result import Failure
 from council.turns.run_guardrails import declined
 
 _MAX_BODY_CHARS = 4_000
+_FOR_AGENTS = re.compile(r", cut to fit(?=: the line)|, cut to fit: ask .*")  # in the title of an input
 _MAX_TOLD = 5  # of one kind, at the head of a page
 
 
@@ -166,7 +168,7 @@ def notes_of(state: PageState) -> list[str]:
         notes = [" ".join((f"**Cancelled**{by}." if by else "**Cancelled.**", *attended)), *notes]
     notes += _echo_notes(transcript, answered=True)
     cut = [item for item in transcript.inputs if "cut to fit" in item.title]
-    notes += [f"Not all of an input was read: {item.title.partition(', cut to fit')[0]}." for item in cut]
+    notes += [f"Not all of an input was read: {_FOR_AGENTS.sub('', item.title)}." for item in cut]
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]

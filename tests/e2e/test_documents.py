@@ -131,8 +131,8 @@ def test_a_line_that_is_cut_off_is_told_by_validate_and_by_the_page(home: Path, 
     assert "fix: break it into lines; or raise max_context_bytes_per_request" in said
     assert run_cli("submit", "--wait", "--model", "offline", "c.json", cwd=home).returncode == 0
     page = (home / "artifacts" / "out.md").read_text()
-    assert "> Not all of an input was read: `docs/line.txt` line 1 of 1, cut to fit: the line is too long." in page
-    assert "> Not all of an input was read: `docs/table.json` line 1 of 2, cut to fit: the line is too long." in page
+    assert "> Not all of an input was read: `docs/line.txt` line 1 of 1: the line is too long." in page
+    assert "> Not all of an input was read: `docs/table.json` line 1 of 2: the line is too long." in page
 
 
 def test_validate_warns_of_inputs_that_are_more_than_a_model_holds(home: Path, docs: Path) -> None:
