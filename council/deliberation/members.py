@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
+from council.agents.memory import LoadedSession
 from council.agents.memory_digest import digest, without_rehearsals
 from council.budgets.prices import Price
-from council.deadline import beside_the_loop
+from council.deadline import DEADLINE_S, beside_the_loop, in_a_spare_thread, within
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.deliberate_admission import context_of, members_of, require_context
 from council.deliberation.prompts import system_text
@@ -58,8 +59,13 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     notes: list[str] = []
     models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
-    manifests = members_of(command, core.home.personas, seeds_folder(core.home, core.settings))
-    sessions = [core.memory.load(manifest.role, lane) for manifest in manifests]
+    personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
+
+    def read() -> tuple[list[AgentManifest], list[LoadedSession]]:
+        members = members_of(command, personas, seeds)
+        return members, [core.memory.load(member.role, lane) for member in members]
+
+    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", in_a_spare_thread(read))
     require_context(command, manifests)
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
     # What one member is told another may hear.

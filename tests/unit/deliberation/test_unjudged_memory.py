@@ -9,6 +9,7 @@ import pytest
 
 from council.app import build_app
 from council.daemon.service import Service
+from council.deliberation import members
 from council.deliberation.deliberate_admission import TRIAD
 from council.desk.all_systems import house
 from council.settings import Home, load_provider_keys, load_settings
@@ -29,6 +30,7 @@ def test_words_that_are_not_judged_in_time_are_not_remembered_and_the_decision_s
     home = Home(root)
     settings = load_settings(home, flags={}, environ={}).settings
     app = build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
+    assert members.DEADLINE_S > 0  # the time of what is read at the start is its own
     monkeypatch.setattr("council.deadline.DEADLINE_S", 0)
     asyncio.run(Service(app, once=True).run())
     [receipt] = receipts(root)
