@@ -8,7 +8,7 @@ from functools import partial
 
 from council.agents.memory_digest import without_rehearsals
 from council.artifacts.render import render
-from council.deadline import AT_ONCE_CHARS, in_a_spare_thread
+from council.deadline import in_a_spare_thread
 from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
@@ -81,16 +81,13 @@ class Task:
             await council.deliberate(self._command.input_artifacts)
             look = partial(look_again, core.root, council.transcript)
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
-            transcript, read = council.transcript, self._state(None).read_decision
-            said = [turn.result.text for turn in transcript.turns() if turn.result.failure is None]
-            replies = [closing.result.text for closing in transcript.closings]
-            size_chars = sum(map(len, [*said, *replies, *(item.text for item in transcript.evidence())]))
             # Without a deadline: its work is bounded, and the end of a run is the same whenever it is read again.
-            self._decision = decision = read() if size_chars <= AT_ONCE_CHARS else await in_a_spare_thread(read)
+            self._decision = decision = await in_a_spare_thread(self._state(None).read_decision)
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
             await guarding.judge_decision("\n\n".join(parts))
             self._page.grow()
+            said = [turn.result.text for turn in council.transcript.turns() if turn.result.failure is None]
             await guarding.judge_memory([*said, *parts[:1]])
             if not is_rehearsal(start.model):
                 lane = run.header.lane
