@@ -120,13 +120,13 @@ class Taking:
         return f"commands/failed/{aside.name if kept else note.name}"
 
     def mended(self, name: str) -> None:
-        """Removes the notes on files of this name: a corrected one was accepted. A refused file that is still there stays, for
-        its bytes never were."""
+        """Removes the notes on a file of this name that was corrected and put back: it became a run."""
         heading = heading_of(printable(name))
         for note in self._home.failed.glob(f"*{NOTE_ENDING}"):
-            with contextlib.suppress(OSError, UnicodeDecodeError), note.open(encoding="utf-8") as stream:
-                if stream.readline().rstrip("\n") == heading:
-                    note.unlink(missing_ok=True)
+            if not note.with_name(note.name.removesuffix(NOTE_ENDING)).exists():
+                with contextlib.suppress(OSError, UnicodeDecodeError), note.open(encoding="utf-8") as stream:
+                    if stream.readline().rstrip("\n") == heading:
+                        note.unlink(missing_ok=True)
 
     def _status(self, type_: str, status: RunStatus) -> RunStatus:
         """The status by which a file is taken: one that is not kept goes as if its run had been cancelled."""

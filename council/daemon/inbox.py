@@ -334,7 +334,6 @@ class Inbox:
             else ControlAct(run_id=run_id, file=name, type=command.type, title=receipt.title)
         )
         result.admitted += 1
-        self._taking.mended(name)
         self._taking.take(name, identity, receipt.run_id, "succeeded")
 
     async def _submit(self, command: RunBase, identity: FileIdentity, mark: _Mark, result: ScanResult) -> None:

@@ -194,26 +194,6 @@ def test_the_note_on_a_file_goes_once_the_file_is_mended_and_put_back(quick: Pat
     assert json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"]["count"] == 1
 
 
-def test_the_notes_on_a_file_go_and_its_bytes_stay_once_a_corrected_copy_is_accepted(quick: Path) -> None:
-    failed = quick / "commands" / "failed"
-    drop_command(quick, command())
-    assert run_cli("run", "--once", cwd=quick).returncode == 0
-    run_id = receipts(quick)[0]["run_id"]
-    for name, bad, corrected in (
-        ("bad.json", b'{"task_description": "x"}', command()),
-        ("retry.json", b'{"type": "retry", "form": "x"}', {"type": "retry", "run": run_id}),
-    ):
-        for count in (1, 2):  # the first correction is wrong, too
-            drop_command(quick, bad, name)
-            assert run_cli("run", "--once", cwd=quick).returncode == 2
-            assert json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"]["count"] == count
-        drop_command(quick, corrected, name)
-        assert run_cli("run", "--once", cwd=quick).returncode == 0
-        assert json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"] == {"count": 0, "newest": None}
-        assert (failed / name).read_bytes() == bad
-    assert sorted(path.name for path in failed.iterdir()) == ["bad-2.json", "bad.json", "retry-2.json", "retry.json"]
-
-
 # ── state.json ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
