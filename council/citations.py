@@ -40,7 +40,8 @@ _CITATION = re.compile(
     rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
-    rf"|(?:\[|(?<!\])\(){CUE}`?(?P<file>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?![(:\[])"
+    rf"|(?:\[{CUE}|(?<!\])\((?i:sources?|quellen?|see|siehe|voir): ?)`?"
+    r"(?P<file>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?![(:\[])"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?"
     r"|(?::p?|[:,]? (?P<opened>\()?(?i:(?P<many>lines|pages|pp?\.|zeilen|seiten|lignes)"
@@ -77,6 +78,7 @@ _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*|[\ue000-\uf8ff].*"
 _PRIVATE = re.compile(r"([\ue000-\uf8ff])\1*")  # characters that no text has a use for
 _MAX_ODD_PATHS = 6_400  # as many as there are of them
 _PLAIN_PATH = re.compile(rf"(?!.*\b{EVIDENCE_ID})[\w./-]+")
+_MAX_PLACE_CHARS = 600
 _MAX_IDS = 40  # of a range of ids, and places of a footnote
 
 
@@ -211,8 +213,9 @@ def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths)
     at = 0
     for start, end in spans:
         inside = text[start:end].strip("` ")
-        places = list(_places("", paths.hidden(inside)))
-        if len(places) == 1 and places[0].first and paths.is_named_by(paths.shown(places[0].path)):
+        places = list(_places("", paths.hidden(inside))) if len(inside) < _MAX_PLACE_CHARS else []
+        named_document = len(places) == 1 and places[0].first and _DOCUMENT.fullmatch(places[0].path)
+        if named_document and paths.is_named_by(paths.shown(places[0].path)):
             pieces += (text[at:start], f"[{inside}]")
             at = end
             continue
@@ -251,8 +254,8 @@ def _linked(target: str) -> str:
 
 def _is_of_file(match: re.Match[str], paths: KnownPaths) -> bool:
     name = match["file"]
-    if match[0][0] == "(":
-        return paths.is_named_by(paths.shown(name))
+    if match[0][0] == "(" or match[0][-1] == ")":
+        return match[0][0] == "(" and match[0][-1] == ")" and paths.is_named_by(paths.shown(name))
     return "/" in name or _DOCUMENT.fullmatch(name) is not None or paths.is_named_by(paths.shown(name))
 
 
@@ -332,8 +335,6 @@ def _places(id: str, rest: str) -> Iterator[CitedPlace]:
         path = ""
     elif located and (found := _RANGES.fullmatch(located["where"].strip().rstrip(")"))):
         path = _path(located["path"])
-        if id and not _A_PATH.fullmatch(path):  # `E2: minutes, line 5`
-            path = ""
     else:
         path = _path(rest)
         if _A_PATH.fullmatch(path):

@@ -228,7 +228,7 @@ _BLOCK = r"\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
 _BEFORE_BLOCK = re.compile(_BLOCK)
 _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|" + _BLOCK)
 _MARKS = tuple(".!?…。！？")
-_QUOTATION_MARK = re.compile(r'["„“”«»「」『』]')
+_QUOTATION_MARK = re.compile(r'(?<![0-9])"|[„“”«»「」『』]')  # `a 24" monitor'
 _CLOSERS = "\"'”’」』)]*_"  # behind the mark
 _SHORT_CHARS = 12  # what is shorter greets, or calls somebody
 # Small letters stand for any case: `Max` and `max`, but `Art` alone. What has no vowel need not stand here.

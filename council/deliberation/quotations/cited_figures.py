@@ -23,7 +23,7 @@ from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_multiple, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands, names_a_limit
+from council.deliberation.quotations.figure_reading import SECTION, figures, hedge_of, in_thousands
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
@@ -35,9 +35,12 @@ Support = Literal["said", "follows", "counted"]
 _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
-_MAX_DERIVED = 1_000  # figures of one decision that are tried as sums and products
+_MAX_DERIVED = 400  # figures of one decision that are tried as sums and products
 _MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
-_OF_TIME = re.compile("month|monat|year|jahr|week|woche|day|tag|hour|stunde|mois|année|jour")
+# Things of which there are many, as a noun says.
+_MANY = re.compile(
+    r"(?!month|monat|year|jahr|week|woche|days?|tage|hour|stunde|mois|jour)(?:.{3,}[^s]s|.{3,}(?:en|ieder|kinder)|people)"
+)
 _THING = 4  # letters of a noun: in, of and per are shorter
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
@@ -82,9 +85,14 @@ class CitedLines:
     language: str
 
     @cached_property
+    def own(self) -> list[Figure]:
+        """The figures of the lines alone."""
+        return figures("\n".join(self.lines), self.language)
+
+    @cached_property
     def index(self) -> FigureIndex:
-        own, above = "\n".join(self.lines), "\n".join(self.above)
-        found = (*figures(own, self.language), *figures(above, self.language))
+        above = "\n".join(self.above)
+        found = (*self.own, *figures(above, self.language))
         rows = [line for line in self.lines if self.cells.is_csv or "|" in line or "\t" in line]
         thousands = in_thousands("\n".join((above, *rows[:1])), "\n".join(rows), self.language)
         return FigureIndex((*found, *thousands))
@@ -112,9 +120,11 @@ class CitedLines:
     def weekdays(self) -> set[int]:
         return weekdays_named("\n".join((*self.lines, *self.above)), self.index.figures)
 
-    @cached_property
-    def names_a_limit(self) -> bool:
-        return any(map(names_a_limit, self.lines))
+    def limits(self, said: Figure) -> bool:
+        """True when they have a limit of the same kind in the same unit: another one is then no rounding of it."""
+        text = "\n".join(self.lines)
+        alike = (each for each in self.own if each.unit == said.unit)
+        return any(hedge_of(text, each.start, each.end) == said.rough for each in alike)
 
     @property
     def counts(self) -> set[int]:
@@ -328,7 +338,7 @@ class CitedFigures:
         beside: Sequence[tuple[Figure, Support]],
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        if figure.rough in ("least", "most") and any(each.names_a_limit for each in lines):
+        if figure.rough in ("least", "most") and any(each.limits(figure) for each in lines):
             figure = replace(figure, rough="")
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))
@@ -460,7 +470,7 @@ def _says(source: Figure, said: Figure) -> bool:
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months
-    if (said.unit in _MEASURES or source.unit == "%") and len(bare.noun) >= _THING and not _OF_TIME.match(bare.noun):
+    if (source.unit == "%" and len(bare.noun) >= _THING) or (said.unit in _MEASURES and _MANY.fullmatch(bare.noun)):
         return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 

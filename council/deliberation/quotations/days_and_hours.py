@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from council.deliberation.quotations.figure import NONE, Figure
+from council.deliberation.quotations.number_words import ENGLISH_NUMBERS, GERMAN_NUMBERS
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 _TO = r"[-–—]|to|through|until|bis(?: zum)?|auf|à|au?|al|hasta|fino al|tot|t/m"  # between the two ends of a range
@@ -78,7 +79,8 @@ _DATES = (
             rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
             r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
             r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
-            r"(?P<day>[0-3]?[0-9])/(?P<m>0[1-9]|(?<=[123][0-9]/)1[0-2])(?![0-9/]|[.,][0-9])",
+            r"(?:(?<=on )|(?<=am )|(?<=by )|(?<=to )|(?<=from )|(?<=until )|(?<=bis )|(?<=vom )|(?<=zum )|(?<=le )|(?<=before )"
+            r"|(?<=after ))(?P<day>[0-3]?[0-9])/(?P<m>0[1-9]|1[0-2])(?![0-9/]|[.,][0-9])",
             rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
             rf"{_MONTH}\s+{_YEAR}",
             rf"{_MONTH}\s+(?P<first>[0-3]?[0-9])(?:st|nd|rd|th)?\s?(?:[-–—]|to|through|until)\s?{_DAY}"  # `April 6 to 17`
@@ -129,7 +131,7 @@ _TIMES_OF_DAY = re.compile(
     r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
     r"(?:\s?(?P<half>[ap])(?:m\b|\.m\b\.?)|\s?(?:Uhr|h)\b)?"
     r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])(?:m\b|\.m\b\.?)"
-    r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b(?:\s(?P<m4>[0-5][0-9])\b(?![.,:]?[0-9]))?)"
+    r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b(?:\s(?P<m4>[0-5][0-9])\b(?![.,:]?[0-9]|\s(?!(?:bis|und|ab|in|an)\b)[^\W\d_]))?)"
 )
 _CLOCK_PARTS = {
     word: minutes
@@ -141,26 +143,23 @@ _CLOCK_PARTS = {
 }  # fmt: skip
 _CLOCK_HOURS = {
     word: number
-    for words in (
-        "one two three four five six seven eight nine ten eleven twelve",
-        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "1 2 3 4 5 6 7 8 9 10 11 12",
-    )
-    for number, word in enumerate(words.split(), 1)
+    for words in (ENGLISH_NUMBERS, GERMAN_NUMBERS.replace("ein|", "eins|", 1), "1|2|3|4|5|6|7|8|9|10|11|12")
+    for number, word in enumerate(words.split("|")[:12], 1)
 }
 _HOUR_WORDS = "|".join(sorted(_CLOCK_HOURS, key=len, reverse=True))
-_TIMES_IN_WORDS = re.compile(
-    r"\b(?:(?P<part>half|quarter|five|ten|twenty(?:-five)?)(?: minutes)? (?:past|(?<=quarter )(?P<before>to)) "
-    rf"(?P<hour>{_HOUR_WORDS})"
-    rf"|(?P<teil>viertel|fünf|zehn|zwanzig)(?: minuten)? (?:nach|(?P<vor>vor)) (?P<stunde>{_HOUR_WORDS})"
-    rf"|halb (?P<halb>{_HOUR_WORDS}))\b(?! (?:jahr|monat|woche|tag|stunde))",
+_TIMES_IN_WORDS = re.compile(  # `a quarter to three members voted` is none
+    r"(?:(?P<cue>\b(?:at|by|from|until|till|to|um|ab|bis|gegen|,) (?:a )?)|\b)"
+    r"(?:(?P<part>half|quarter|five|ten|twenty(?:-five)?)(?: minutes)? (?:past|(?<=quarter )(?P<before>to)) "
+    rf"(?P<hour>{_HOUR_WORDS})|(?P<teil>viertel|fünf|zehn|zwanzig)(?: minuten)? (?:nach|(?P<vor>vor)) (?P<stunde>{_HOUR_WORDS})"
+    rf"|halb (?P<halb>{_HOUR_WORDS}))\b(?! (?:jahr|monat|woche|tag|stunde|minute|prozent|percent))"
+    r"(?(cue)|(?=\s*(?:[.,;:)\[]|\Z)|,? (?:in the|at night|am|pm|uhr|and|und|on|o['’]clock|ab)\b))",
     re.IGNORECASE,
 )
 # `22.58` is a time of day in a line that speaks of one.
 _DOTTED = re.compile(r"(?<![\w.,])(?:2[0-3]|[01]?[0-9])\.[0-5][0-9](?![\w.,]*[0-9])(?!\s?(?:€|EUR|%|[hmk]))")
 _OF_TIMES = re.compile(
-    r"\b(?:trains?|tram|bus(?:es)?|ferry|depart\w*|arriv\w*|open\w*|clos\w*|starts?|begins?|zug|züge|abfahrt|ankunft|fährt|beginn\w*"
-    r"|öffn\w*|geöffnet|schließt|train|départ|arrivée|tren|salida|llegada|treno|partenza|arrivo)\b",
+    r"\b(?:trains?|tram|bus(?:es)?|ferry|departs?|departures?|arriv(?:es?|als?)|zug|züge|abfahrt|ankunft|fährt|départs?|arrivées?"
+    r"|salidas?|llegadas?|partenz[ae]|arriv[oi])\b(?!.*\b(?:tickets?|fares?|fahrkarte|costs?|kostet|version|section)\b)",
     re.IGNORECASE,
 )
 

@@ -201,27 +201,20 @@ def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
 _HEDGE = re.compile(
     r"(?:(?P<about>\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|some|rund|etwa|ungefähr|environ|nearly|almost"
     r"|close to|just shy of|knapp|fast|près d(?:e|(?=['’]))|presque|quasi|casi|cerca de|unos|unas|ongeveer|bijna)|[~≈])"
-    r"|(?P<over>\b(?:over|more than|above|beyond|exceed(?:s|ed|ing)?|surpass(?:es|ed)?|at least|a minimum of|no fewer than|über"
-    r"|mehr als|oberhalb von|mindestens|wenigstens|minimal|(?:über(?:schreit|steig|stieg|schritt)|übertr[ai]ff?)(?:e?[nt]|et)?"
-    r"|gut|reichlich|plus d(?:e|(?=['’]))|au moins|au minimum|au-delà de|supérieure?s? à|(?:dé|sur)pass(?:e|ent|er|ait)"
-    r"|excèd(?:e|ent)"
-    r"|más de|al menos|como mínimo|por encima de|superior(?:es)? a|(?:super|exced)(?:ano?|en?|a[nr]?|er)"
-    r"|più d(?:i|el|ella)|almeno|come minimo|oltre|superior[ei] ai?|ecced(?:e|ono)|meer dan|minstens|ten minste)|[>≥])"
-    r"|(?P<under>\b(?:under|less than|below|fewer than|at most|a maximum of|unter|weniger als|höchstens|maximal|keine"
-    r"|unterhalb von|(?:stay|remain|keep|lie)(?:s|ed)? within|f(?:all|alls|ell|alling) short of|unterschr(?:eite[nt]|itt(?:en)?)"
-    r"|moins d(?:e|(?=['’]))|au (?:plus|maximum)|en dessous de|inférieure?s? à"
-    r"|menos de|como (?:máximo|mucho)|por debajo de|inferior(?:es)? a"
-    r"|meno d(?:i|el|ella)|al massimo|sotto i|inferior[ei] ai?|minder dan|hoogstens|ten hoogste)|[<≤]))"
+    r"|(?P<least>\b(?:at (?:the )?least|a minimum of|no fewer than|mindestens|wenigstens|minimal|au moins|au minimum|al menos"
+    r"|como mínimo|almeno|come minimo|minstens|ten minste))"
+    r"|(?P<most>\b(?:at (?:the )?most|a maximum of|up to|höchstens|maximal|bis zu|au (?:plus|maximum)|como (?:máximo|mucho)"
+    r"|al massimo|hoogstens|ten hoogste))"
+    r"|(?P<over>\b(?:over|more than|above|beyond|exceed(?:s|ed|ing)?|surpass(?:es|ed)?|über|mehr als|oberhalb von"
+    r"|(?:über(?:schreit|steig|stieg|schritt)|übertr[ai]ff?)(?:e?[nt]|et)?|gut|reichlich|plus d(?:e|(?=['’]))|au-delà de"
+    r"|supérieure?s? à|(?:dé|sur)pass(?:e|ent|er|ait)|excèd(?:e|ent)|más de|por encima de|superior(?:es)? a"
+    r"|(?:super|exced)(?:ano?|en?|a[nr]?|er)|più d(?:i|el|ella)|oltre|superior[ei] ai?|ecced(?:e|ono)|meer dan)|[>≥])"
+    r"|(?P<under>\b(?:under|less than|below|fewer than|unter|weniger als|keine|unterhalb von"
+    r"|(?:stay|remain|keep|lie)(?:s|ed)? within|f(?:all|alls|ell|alling) short of|unterschr(?:eite[nt]|itt(?:en)?)"
+    r"|moins d(?:e|(?=['’]))|en dessous de|inférieure?s? à|menos de|por debajo de|inferior(?:es)? a|meno d(?:i|el|ella)"
+    r"|sotto i|inferior[ei] ai?|minder dan)|[<≤]))"
     r"(?P<denied>\s+(?:pas|jamais|nicht|nie|niet)\b)?"
     rf"(?:\s+(?:the|den|die|das|dem|les?|los?|las?|de|il|gli|i)|['’])?\s*\*{{0,3}}(?:€|\$|£|¥|₹|{_CODES})?\s*\*{{0,3}}\Z",
-    re.IGNORECASE,
-)
-# Of these a limit is made, which a text may name, too: it is then the same one, and no rounder.
-_LIMIT = re.compile(
-    r"\b(?:at (?:the )?(?:least|most)|a (?:minimum|maximum) of|no (?:fewer|more) than|up to|limit|or (?:more|less|fewer)"
-    r"|mindestens|wenigstens|minimal|höchstens|maximal|bis zu|oder (?:mehr|weniger)|au (?:moins|plus|minimum|maximum)|jusqu['’]à"
-    r"|ou (?:plus|moins)|al menos|como (?:mínimo|máximo|mucho)|hasta|almeno|come minimo|al massimo|fino a|minstens|hoogstens"
-    r"|ten (?:minste|hoogste))\b",
     re.IGNORECASE,
 )
 # Before such words, in the same clause, it says the opposite; behind the figure it does so of a German verb.
@@ -265,7 +258,7 @@ _BELOW = re.compile(
     r"|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|négati|moins|baiss|sous|inférieur|froid|gel|entre|sans|pas\b|aucun",
     re.IGNORECASE,
 )
-_NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
+_NOUN = re.compile(r"(?:[*_]{0,3}[ \u00a0\n-])?[*_-]{0,3}([^\W\d_]{2,})")
 # `12. Januar` is a date, and no item of a list.
 _LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])"
@@ -291,10 +284,6 @@ _EACH = re.compile(
     r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE
 )  # `17 pupils per teacher`
 _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
-
-
-def names_a_limit(text: str) -> bool:
-    return _LIMIT.search(text) is not None
 
 
 def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure]:
@@ -326,12 +315,12 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         take(hour)
     take_free(times_of_day(text))
     take_free(
-        replace(share, rough=_hedge(text, share.start, share.end)) if said else share
+        replace(share, rough=hedge_of(text, share.start, share.end)) if said else share
         for share in shares(text, said=said)
     )
     take_free(ones_in_many(text, said=True) if said else ())
     for multiple in multiples(text, said=said):
-        take_free([replace(multiple, rough=_hedge(text, multiple.start, multiple.end)) if said else multiple])
+        take_free([replace(multiple, rough=hedge_of(text, multiple.start, multiple.end)) if said else multiple])
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue
@@ -437,7 +426,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     return figure
 
 
-def _hedge(text: str, start: int, end: int) -> Hedge:
+def hedge_of(text: str, start: int, end: int) -> Hedge:
     """The side to which the words before a figure leave it open: around it, above or below."""
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
     if hedge is None:
@@ -447,10 +436,11 @@ def _hedge(text: str, start: int, end: int) -> Hedge:
         return "about"
     denied = hedge["denied"] or _NOT.search(text, max(0, hedge.start() - _NOT_CHARS), hedge.start()) is not None
     denied = denied or (_GERMAN_VERB.match(hedge[0]) and _NOT_BEHIND.match(text, end))
-    above = bool(hedge["over"]) is not bool(denied)
-    if denied or _LIMIT.search(hedge[0]):
-        return "least" if above else "most"
-    return "over" if above else "under"
+    if hedge["least"] or hedge["most"]:
+        return "least" if bool(hedge["least"]) is not bool(denied) else "most"
+    if denied:  # no more than
+        return "most" if hedge["over"] else "least"
+    return "over" if hedge["over"] else "under"
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -469,7 +459,9 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         or (multiplier["m"] if unit or multiplier[0] == "M" or _MONEY.match(text, multiplier.end()) else "")
     )
     if multiplier is not None and word:
-        if re.fullmatch(r"[0-9]{1,3},[0-9]{3}", figure.text):  # `1,385 Mio.`
+        if re.match("mio|mrd|mill.*en$", word, re.IGNORECASE) and re.fullmatch(
+            r"[0-9]{1,3},[0-9]{3}", figure.text
+        ):  # `1,385 Mio.`
             values |= {Fraction(figure.text.replace(",", "."))}
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
     bare = values if large == 1 else values | figure.values
@@ -491,7 +483,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif unit == "°C" or name in DEGREES:
         around = CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
         sign = "" if _BELOW.search(f"{around[0]} {CLAUSE_END.split(around[1])[0]}") else "+"
-    rough = _hedge(text, start, end) if said else ""
+    rough = hedge_of(text, start, end) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=name, each=each_of[1].casefold() if each_of else "",

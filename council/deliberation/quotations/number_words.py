@@ -71,19 +71,19 @@ def number_words(text: str, language: str) -> list[Figure]:
     return sorted(numbers, key=lambda number: number.start - number.end)
 
 
-_WHOLE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_ZAHL = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
+ENGLISH_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+GERMAN_NUMBERS = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
 _ODD_WORDS = re.compile(
     r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)"
-    rf"|(?P<whole>{_WHOLE}) and a half"
-    rf"|(?P<zahl>andert|(?:{_ZAHL})ein)halb"
+    rf"|(?P<whole>{ENGLISH_NUMBERS}) and a half"
+    rf"|(?P<zahl>andert|(?:{GERMAN_NUMBERS})ein)halb"
     r"|half an?(?= (?:dozen|million|hour|day|year)\b)|(?:eine? )?halbe[nrs]?(?= (?:dutzend|million|stunde|tag|jahr)))(?![^\W_])",
     re.IGNORECASE,
 )
 _WHOLES = {
     "andert": 1,
-    **{word: number for number, word in enumerate(_WHOLE.split("|"), 1)},
-    **{f"{word}ein": number for number, word in enumerate(_ZAHL.split("|"), 1)},
+    **{word: number for number, word in enumerate(ENGLISH_NUMBERS.split("|"), 1)},
+    **{f"{word}ein": number for number, word in enumerate(GERMAN_NUMBERS.split("|"), 1)},
 }
 
 
@@ -135,7 +135,7 @@ _SHARE = re.compile(
     r"|(?:\bdie hälfte|(?:(?<=\bla )|(?<=della ))(?:moitié|mitad|metà)|\bde helft)(?![^\W_])"
     r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
     r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b)| majority\b)"
-    r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth|(?<=three[ -])quarter(?=s\b))s?\b(?! part| of an hour)"
+    r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth)s?\b(?! part)"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
     r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) ?(?P<teil>drittel|viertel|fünftel|zehntel)(?:n?\b|(?=mehrheit))"
     rf"|\b(?:une?|un[ao]|een|le(?= (?:tiers|quart)\b)) (?P<piece>tiers|tercio|terzo|derde|quart|cuarto|quarto|kwart"
@@ -150,10 +150,13 @@ _SHARE = re.compile(
 
 
 _ONE_IN = re.compile(
-    rf"\b(?:one|1) (?:in|(?:[^\W\d_]+ )?(?:per|pro|je|auf)) (?P<many>{_WHOLE}|[2-9]|[1-9][0-9])\b", re.IGNORECASE
+    r"(?<!phase )(?<!stage )(?<!part )(?<!step )(?<!option )(?<!year )\b(?:one|1) (?:in|(?P<each>(?:[^\W\d_]+ )?(?:per|pro|je))) "
+    rf"(?P<many>(?!one\b)(?:{ENGLISH_NUMBERS})|[2-9]|[1-9][0-9])\b(?![.,]?[0-9])(?! (?:week|month|day|year|hour|minute)s?\b)",
+    re.IGNORECASE,
 )
 _HALF = re.compile(  # of a source: `pupils pay half`, `half in advance`
-    r"(?<!and a )(?<!first )(?<!second )\bhalf\b(?!-|[ -](?:an?|past|hours?|days?|years?|time|term|board)\b)"
+    r"(?:(?<=\bpay )|(?<=\bpays )|(?<=\bpaid )|(?<=\bwants )|(?<=\bcosts ))half\b(?! an?\b)"
+    r"|(?<!first )(?<!second )\bhalf(?= (?:in advance|up front|upfront|before|on (?:order|delivery)|each|price)\b)"
     r"|\b(?:zur hälfte|la moitié|la mitad|la metà|de helft)\b",
     re.IGNORECASE,
 )
@@ -162,7 +165,7 @@ _HALF = re.compile(  # of a source: `pupils pay half`, `half in advance`
 def ones_in_many(text: str, *, said: bool) -> Iterator[Figure]:
     """`one in six`, as a share. Of a source also `1 teacher per 12 pupils`."""
     for match in _ONE_IN.finditer(text):
-        if not (said and " in " not in match[0]):
+        if match["each"] is None or not said:
             part = Fraction(1, int(match["many"]) if match["many"].isdigit() else _WHOLES[match["many"].lower()])
             yield Figure(*match.span(), match[0], frozenset({100 * part}), frozenset({part}), "%", worded=True)
 

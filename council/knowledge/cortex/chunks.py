@@ -36,6 +36,7 @@ _ARTIFACT_MARKS = (
     "audit_head:",
     "command_sha256:",
 )  # keys that only the council's own decision pages have, now and once
+_YAML_KEY = re.compile(r"(?m)^(\w+):")
 _MEMORY_MARK = "rehearsed:"  # and one of an agent's archived memory
 _ASKED_BY = "ORCHESTRATOR"  # the heading there of what an agent was told
 
@@ -108,8 +109,8 @@ def is_artifact(text: str) -> bool:
 
 def is_script(path: str, text: str) -> bool:
     """Tells whether it is the script of a rehearsal, which holds what a model is to say."""
-    is_yaml = path.lower().endswith((".yaml", ".yml"))
-    return is_yaml and all(re.search(key, text, re.MULTILINE) for key in (r"^replies:", r"^\s+(?:- )?(?:text|error):"))
+    keys = set(_YAML_KEY.findall(text)) if path.lower().endswith((".yaml", ".yml")) else set()
+    return "replies" in keys and keys <= {"model", "context_tokens", "replies", "default"}
 
 
 def is_rehearsed_artifact(text: str) -> bool:

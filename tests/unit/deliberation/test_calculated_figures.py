@@ -228,7 +228,7 @@ def test_the_column_of_a_table_is_added_up(source: str, path: str, text: str, wr
 
 
 def test_figures_that_only_count_leave_the_sums_their_budget() -> None:
-    text = "We looked at two offers [E1].\n" * 1_001 + "In all 1,050 EUR [E1]."
+    text = "We looked at two offers [E1].\n" * 401 + "In all 1,050 EUR [E1]."
     assert marked(text, "A: 900 EUR\nB: 150 EUR") == []
 
 
@@ -524,6 +524,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "It is at most 600,000 EUR; at least 21 days; more than 550,000 EUR; over 20 days",
             "It is at most 660,000 EUR; at least 19 days; at least 25 days; no more than 660,000 EUR",
         ),
+        (
+            "312 members; up to 4 guests each. It costs 385 EUR, with a credit limit of 2,000 EUR.",
+            "at least 300 members; at most 400 EUR",
+            "at least 320 members",
+        ),
         ("We have 612 members and 21 days.", "at most 650 members; at least 600 members", "at most 600 members"),
         ("One in six keeps a dog.", "One in six does; 1 in 6; about 17 %", "One in five does; one in seven"),
         ("Question 4: weekly 96, monthly 71, never 105.", "38.6 % never do", "38.0 % never do"),
@@ -540,6 +545,12 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "again in October 2024",
         ),
         ("| A | 900 |\n| B | 480 |\n| discount | - 138 |", "That makes 1,242", "That makes 1,224"),
+        ("| name | load (kg) |\n|---|---|\n| Beam | 12 | Steel |", "12 kg", "13 kg"),
+        ("Laufzeit (Jahre): 9 fest. Length (m): 12 outer.", "9 Jahre; 12 m", "8 Jahre"),
+        ("Phase one in two weeks. One in 10,000 fails.", "Phase one in two weeks", "One in 10 fails; 10 % fail"),
+        ("A quarter to three members voted. Um 14 Uhr 30 Gäste.", "30 Gäste; um 14 Uhr", "at 2:45; um 14:30"),
+        ("A train ticket costs 12.50, half full. Room 12/07.", "It costs 12.50", "at 12:50; 50 %; on 12 July"),
+        ("It holds 1,200 million.", "1.2 billion", "1.2 million"),
         ("4 of 7 members came.", "7 members; 4 out of 7 members", "7 weeks; 7 years; 7 kg; five out of seven members"),
         (
             "It costs 19,900 EUR.",
