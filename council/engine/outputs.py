@@ -163,10 +163,11 @@ class OutputFile:
         decision, restored = self._decision, None
         if self.displaced or decision is None:
             return None
-        if standing != decision.sha256:
+        if standing != decision.sha256 or self._coming:  # the growing page stands there, or is about to
             owners, store = (decision.run_id, self._run_id), self._store
             kept = (kept_data(store, owner, name) for owner in owners for name in kept_names(store, owner))
-            data = next((page for page in kept if page is not None and sha256_hex(page) == decision.sha256), None)
+            pages = [self._replaced[1]] if self._replaced else kept
+            data = next((page for page in pages if page is not None and sha256_hex(page) == decision.sha256), None)
             if data is None:
                 return None
             written = msgspec.structs.replace(self._next(data, standing), run_id=decision.run_id)
@@ -225,7 +226,7 @@ class OutputFile:
 
     def superseded(self, finals: Collection[str], *, has_decision: bool) -> dict[str, str]:
         """The places of this run's earlier pages, as it left them, with their SHA-256, now that its page is at one of `finals`.
-        A decision is superseded by none but a decision. Raises StorageFailed."""
+        A decision is superseded by none but a decision, and another run's by nothing. Raises StorageFailed."""
         pages = {}
         for path in {self.wanted, self.beside}.difference(finals):
             entry = written_at(self._store, path)
@@ -233,8 +234,11 @@ class OutputFile:
                 continue
             with suppress(PathRefused, JournalDamaged):
                 current = self._root.fingerprint(path) or ""
-                decisions = [page.sha256 for page in Receipts(self._store).decisions(self._run_id)]
-                if current in entry.sha256s and (has_decision or current not in decisions):
+                receipts = Receipts(self._store)
+                owners = {*receipts.newest_decision_at(path), self._run_id}
+                decided = {page.sha256: owner for owner in owners for page in receipts.decisions(owner)}
+                of_run = decided.get(current)
+                if current in entry.sha256s and (of_run is None or (has_decision and of_run == self._run_id)):
                     pages[path] = current
         return pages
 

@@ -173,7 +173,9 @@ def test_cancelling_a_queued_run_does_not_touch_the_artifact_of_the_run_that_hol
         assert by_run[run_id]["artifact"]["sha256"] in map(sha256_hex, pages)
 
 
-@pytest.mark.parametrize("ending", ["failed", "cancelled", "failed before it began", "failed after a kill"])
+@pytest.mark.parametrize(
+    "ending", ["failed", "cancelled", "failed before it began", "failed at its inputs", "failed after a kill"]
+)
 def test_a_decision_stays_where_it_is_when_a_later_run_has_none(
     home: Path, fake: FakeGemini, env: dict[str, str], ending: str
 ) -> None:
@@ -191,10 +193,12 @@ def test_a_decision_stays_where_it_is_when_a_later_run_has_none(
 
     fake.reply = reply
     body = command(config={"model": "bogus:x"}) if ending == "failed before it began" else command()
+    body |= {"input_artifacts": ["gone.md"]} if ending == "failed at its inputs" else {}
+    at_once = ending in ("failed before it began", "failed at its inputs")
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         drop_command(home, body)
-        if ending != "failed before it began":
+        if not at_once:
             assert reached.wait(60)
             wait_until(lambda: "status: in_progress" in page.read_text(), "the page grows")
         if ending == "cancelled":
