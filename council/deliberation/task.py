@@ -66,7 +66,7 @@ class Task:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
             if not run.is_closed:
-                chains.require(run.id, accepts_drift=run.journal.accepts_drift)
+                chains.require(run)
             for note in start.notes:
                 log.warning("%s", note)
             models = core.spending.models_for(run, config.budget, start.members[0].model)

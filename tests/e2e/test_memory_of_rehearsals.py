@@ -171,6 +171,29 @@ def test_the_script_of_a_rehearsal_is_no_passage_for_a_language_model(
     assert ["12 EUR" in found["text"], "99 EUR" in found["text"]] == [True, False]
 
 
+def test_a_language_model_does_not_go_on_with_a_rehearsal_and_does_all_of_it_again(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    script = {
+        "replies": [{"role": "COORDINATOR", "text": REHEARSED}],
+        "default": {"error": {"kind": "auth", "message": "no"}},
+    }
+    (home / ".script.yaml").write_text(json.dumps(script))
+    drop_command(home, command("How is the fund?"))
+    assert run_cli("run", "--once", "--model", "scripted:.script.yaml", cwd=home, env=env).returncode == 1
+    [rehearsed] = receipts(home)
+    fake.reply = lambda request: text(SAID)
+    run_cli("resume", rehearsed["run_id"], "--model", "gemini:gemini-2.5-flash", cwd=home, env=env)
+    run_cli("run", "--once", cwd=home, env=env)
+    ended = next(each for each in receipts(home) if each["run_id"] == rehearsed["run_id"])
+    assert (ended["status"], ended["error"]["code"], fake.requests) == ("failed", "drift", [])
+    assert "is not told what was rehearsed" in ended["error"]["message"]
+    run_cli("retry", rehearsed["run_id"], "--model", "gemini:gemini-2.5-flash", cwd=home, env=env)
+    run_cli("run", "--once", cwd=home, env=env)
+    assert SAID in (home / "artifacts" / "out.md").read_text()
+    assert "99 EUR" not in "".join(message for request in fake.requests for message in request.all_texts)
+
+
 def test_memory_quotes_an_agents_answer_and_not_the_task_it_was_given(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
