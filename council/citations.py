@@ -42,6 +42,8 @@ _CITATION = re.compile(
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     rf"|(?:\[{CUE}|(?<!\])\((?i:sources?|quellen?|see|siehe|voir): ?)`?"
     r"(?P<file>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?![(:\[])"
+    r"|(?<![\w/.:\[(`-])(?P<prose>(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml):p?[0-9]{1,7}"
+    r"(?:[-–][0-9]{1,7})?)(?![\w:/]|[.-]\w)"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?"
     r"|(?::p?|[:,]? (?P<opened>\()?(?i:(?P<many>lines|pages|pp?\.|zeilen|seiten|lignes)"
@@ -59,7 +61,7 @@ _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGN
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
-    rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
+    rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/#]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
     re.DOTALL,
 )
 _A_PLACE = r"(?:L|p\.?)?\s?[0-9]{1,7}"
@@ -265,6 +267,11 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             if bare:
                 yield Citation(*match.span(), match[0], tuple(_part(match["bare"])[0]))
             continue
+        if match["prose"]:
+            places = tuple(_places("", match["prose"]))
+            if bare and paths.is_named_by(paths.shown(places[0].path)):
+                yield Citation(*match.span(), match[0], places)
+            continue
         if match["place"]:
             located = _LOCATED.fullmatch(match["place"])
             if located is not None:
@@ -297,7 +304,9 @@ def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:
     """The text with a space for each citation, and for round brackets that hold nothing else."""
 
     def space(match: re.Match[str]) -> str:
-        return match[0] if match["bare"] or (match["file"] and not _is_of_file(match, paths)) else "\0"
+        return (
+            match[0] if match["bare"] or match["prose"] or (match["file"] and not _is_of_file(match, paths)) else "\0"
+        )
 
     marked = _CITATION.sub(space, paths.hidden(text).replace("\0", " "))
     return paths.shown(_IN_ROUND_BRACKETS.sub(" ", marked).replace("\0", " "))

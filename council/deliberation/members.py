@@ -14,7 +14,6 @@ from council.deadline import DEADLINE_S, beside_the_loop, in_a_spare_thread, wit
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.deliberate_admission import context_of, members_of, require_context
 from council.deliberation.prompts import system_text
-from council.deliberation.transcript import step_of
 from council.engine.runs import Run
 from council.errors import ConfigError, Drift
 from council.llm.base import is_extract, is_rehearsal
@@ -22,7 +21,6 @@ from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
 from council.turns.equipment import Models, Speaker
-from council.turns.result import TurnResult
 from council.turns.run_guardrails import Guard
 
 _SHOWN = 3  # names in a note
@@ -105,30 +103,25 @@ class Chains:
     def of(self, member: Speaker) -> tuple[str, ...]:
         return self.council if member.model == self._start.model else member.models
 
-    def require(self, run: Run) -> None:
-        """Raises Drift where another model would answer than began, without a word of the steward's, and where a language model
-        would be told what a rehearsal has said."""
+    def require(self, run_id: str, *, accepts_drift: bool, has_spoken: bool = False) -> None:
+        """`has_spoken`: a member has answered already. Raises Drift where another model would answer than began, unless that is
+        accepted, and where a language model would be told what a rehearsal has said."""
         for member in self._start.members:
             try:
                 self._models.names(self.of(member))
             except ConfigError as error:
-                other = f"`council resume {run.id} --model …` continues with another model"
+                other = f"`council resume {run_id} --model …` continues with another model"
                 raise Drift(
                     f"{member.role} began with {member.model}: {error.message}", fix=f"{error.fix}; {other}"
                 ) from error
         now = self._models.names(self.council)[0]
-        said = (run.value(step_of(1, member.role), TurnResult) for member in self._start.members)
-        if (
-            is_rehearsal(self._start.model)
-            and not is_rehearsal(now)
-            and any(each and not each.failure for each in said)
-        ):
+        if has_spoken and is_rehearsal(self._start.model) and not is_rehearsal(now):
             raise Drift(
                 f"{self._start.model} rehearsed the beginning of this run, and {now} is not told what was rehearsed.",
-                fix=f"`council retry {run.id} --model {now}` does all of it again",
+                fix=f"`council retry {run_id} --model {now}` does all of it again",
             )
-        if self._start.model != now and not run.journal.accepts_drift:
+        if self._start.model != now and not accepts_drift:
             raise Drift(
                 f"the run began with {self._start.model}; {now} would answer now.",
-                fix=f"`council resume {run.id} --model …` continues with the one that you name",
+                fix=f"`council resume {run_id} --model …` continues with the one that you name",
             )

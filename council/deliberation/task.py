@@ -21,7 +21,7 @@ from council.deliberation.memory_summary import STEP as SUMMARY_STEP
 from council.deliberation.memory_summary import SummaryTry, memory_outputs, summarise
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState, status_of
-from council.deliberation.transcript import Closing, Transcript, Turn
+from council.deliberation.transcript import Closing, Transcript, Turn, step_of
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Output
 from council.engine.records import Part, waited_for
@@ -33,7 +33,7 @@ from council.turns.account import Account
 from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.requests import refusals_of
-from council.turns.result import ModelCall
+from council.turns.result import ModelCall, TurnResult
 from council.turns.run_guardrails import RunGuard
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,9 @@ class Task:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
             if not run.is_closed:
-                chains.require(run)
+                said = (run.value(step_of(1, member.role), TurnResult) for member in start.members)
+                has_spoken = any(each is not None and each.failure is None for each in said)
+                chains.require(run.id, accepts_drift=run.journal.accepts_drift, has_spoken=has_spoken)
             for note in start.notes:
                 log.warning("%s", note)
             models = core.spending.models_for(run, config.budget, start.members[0].model)

@@ -280,6 +280,18 @@ _PER = re.compile(
     ),
     re.IGNORECASE,
 )
+_PERIOD_BEFORE = (
+    r"annual(?:ly)?|yearly|jährlich\w*|annuel\w*|(?:each|every) year|jahres(?=beitrag|miete|gebühr|pacht|gehalt|kosten|preis)\w+",
+    r"quarterly|vierteljährlich\w*|trimestriel\w*|(?:each|every) quarter",
+    r"monthly|monatlich\w*|mensuel\w*|(?:each|every) month|monats(?=beitrag|miete|gebühr|pacht|gehalt|lohn|rate|preis)\w+",
+    r"weekly|wöchentlich\w*|(?:each|every) week",
+    r"daily|täglich\w*|(?:each|every) day|tages(?=miete|preis|satz|gebühr)\w+",
+)
+_PER_BEFORE = re.compile(  # `the monthly rent is`, up to three words before the amount
+    "|".join(rf"(?P<p{at}>\b(?:{words})(?:\s[^\W\d_]+){{0,3}}:?\s\Z)" for at, words in enumerate(_PERIOD_BEFORE)),
+    re.IGNORECASE,
+)
+_PER_CHARS = 60
 _EACH = re.compile(
     r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE
 )  # `17 pupils per teacher`
@@ -474,6 +486,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif unit and (again := _CODE.match(text, end)):
         end = again.end()
     noun, per, each_of = _NOUN.match(text, end), _PER.match(text, end), _EACH.match(text, end) if said else None
+    if per is None and unit in CURRENCIES:
+        per = _PER_BEFORE.search(text, max(0, start - _PER_CHARS), start)
     name = noun[1].casefold() if noun else ""
     sign: Literal["", "+", "-"] = ""
     if signed := _SIGN.search(text, max(0, start - 8), start):

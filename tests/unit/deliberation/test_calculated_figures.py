@@ -551,6 +551,12 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ("A quarter to three members voted. Um 14 Uhr 30 Gäste.", "30 Gäste; um 14 Uhr", "at 2:45; um 14:30"),
         ("A train ticket costs 12.50, half full. Room 12/07.", "It costs 12.50", "at 12:50; 50 %; on 12 July"),
         ("It holds 1,200 million.", "1.2 billion", "1.2 million"),
+        (
+            "The monthly rent is 1,450 EUR. Der Jahresbeitrag beträgt 48 €.",
+            "It is 1,450 EUR a month; the monthly rent of 1,450 EUR; jährlich 48 €; 17,400 EUR a year; 4 € im Monat",
+            "It is 1,450 EUR a year; the yearly rent is 1,450 EUR; each year it costs 1,450 EUR; 48 € im Monat",
+        ),
+        ("Every year the club pays 1,450 EUR, or 130 EUR a month.", "It pays 1,450 EUR a year", "monatlich 1.450 €"),
         ("4 of 7 members came.", "7 members; 4 out of 7 members", "7 weeks; 7 years; 7 kg; five out of seven members"),
         (
             "It costs 19,900 EUR.",

@@ -51,6 +51,14 @@ def test_another_model_of_the_council_is_drift_unless_it_is_accepted() -> None:
         chains("a:new").require("r", accepts_drift=False)
 
 
+def test_a_language_model_does_not_go_on_once_a_rehearsal_has_spoken() -> None:
+    rehearsed = Chains(cast(Models, Daemon("a:new")), StartView((COUNCILS,), "scripted:s"), None)
+    rehearsed.require("r", accepts_drift=True)
+    with pytest.raises(Drift, match="scripted:s rehearsed the beginning of this run") as drift:
+        rehearsed.require("r", accepts_drift=True, has_spoken=True)
+    assert drift.value.fix == "`council retry r --model a:new` does all of it again"
+
+
 @pytest.mark.parametrize("accepts", [True, False])
 def test_a_members_own_model_that_cannot_be_had_is_drift_in_any_case(accepts: bool) -> None:
     with pytest.raises(Drift, match="AUDITOR began with b:own: b:own cannot be had"):
