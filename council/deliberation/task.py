@@ -66,8 +66,8 @@ class Task:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
             if not run.is_closed:
-                said = (run.value(step_of(1, member.role), TurnResult) for member in start.members)
-                has_spoken = any(each is not None and each.failure is None for each in said)
+                first_turns = (run.value(step_of(1, member.role), TurnResult) for member in start.members)
+                has_spoken = any(each is not None and each.failure is None for each in first_turns)
                 chains.require(run.id, accepts_drift=run.journal.accepts_drift, has_spoken=has_spoken)
             for note in start.notes:
                 log.warning("%s", note)
