@@ -20,12 +20,12 @@ P = ParamSpec("P")
 
 DEADLINE_S = 30.0
 _SPARE_THREADS = 64  # made as they are needed; those that are given up may hold theirs for long
-_AT_ONCE_CHARS = 16_384  # no text of this size takes longer than a moment: the loop may wait for it
+AT_ONCE_CHARS = 16_384  # no text of this size takes longer than a moment: the loop may wait for it
 
 
 async def beside_the_loop(what: str, size_chars: int, work: Callable[[], T]) -> T:
     """The result of `work` on a text of that size, in a thread where it is large. Raises TookTooLong, which names `what`."""
-    if size_chars <= _AT_ONCE_CHARS:
+    if size_chars <= AT_ONCE_CHARS:
         return work()
     return await within(DEADLINE_S, what, in_a_spare_thread(work))
 

@@ -65,7 +65,10 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
         members = members_of(command, personas, seeds)
         return members, [core.memory.load(member.role, lane) for member in members]
 
-    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", in_a_spare_thread(read))
+    if seeds is None:  # the home's own files stand where its pages are written
+        manifests, sessions = read()
+    else:
+        manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", in_a_spare_thread(read))
     require_context(command, manifests)
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
     # What one member is told another may hear.

@@ -8,7 +8,7 @@ from functools import partial
 
 from council.agents.memory_digest import without_rehearsals
 from council.artifacts.render import render
-from council.deadline import in_a_spare_thread
+from council.deadline import AT_ONCE_CHARS, in_a_spare_thread
 from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
@@ -83,8 +83,14 @@ class Task:
             await council.deliberate(self._command.input_artifacts)
             look = partial(look_again, core.root, council.transcript)
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
-            # Without a deadline: its work is bounded, and the end of a run is the same whenever it is read again.
-            self._decision = decision = await in_a_spare_thread(self._state(None).read_decision)
+            read = self._state(None).read_decision
+            spoken: list[Turn | Closing] = [*council.transcript.turns(), *council.transcript.closings]
+            chars = sum(len(each.result.text) for each in spoken)
+            if council.transcript.evidence() or chars > AT_ONCE_CHARS:
+                # Without a deadline: its work is bounded, and the end of a run is the same whenever it is read again.
+                self._decision = decision = await in_a_spare_thread(read)
+            else:  # nothing was read that anything could be looked up in
+                self._decision = decision = read()
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
             await guarding.judge_decision("\n\n".join(parts))

@@ -24,13 +24,14 @@ default: {text: "So be it."}
 """
 
 
-def test_a_decision_is_looked_up_once_and_never_on_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("inputs", [["a.md"], []])
+def test_a_decision_is_looked_up_once_and_beside_the_event_loop_where_something_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: list[str]
 ) -> None:
     home = make_home(tmp_path / "home", settings='model = "scripted:script.yaml"\n')
     (home / "script.yaml").write_text(SCRIPT)
     (home / "a.md").write_text("The roof costs 12,400 EUR.\n")
-    drop_command(home, command(input_artifacts=["a.md"], rounds=1))
+    drop_command(home, command(input_artifacts=inputs, rounds=1))
     threads = []
     decide = page_state.decide
 
@@ -43,6 +44,6 @@ def test_a_decision_is_looked_up_once_and_never_on_the_event_loop(
     app = build_app(Home(home), settings, load_provider_keys(Home(home), {}), environ={}, systems=house())
     asyncio.run(Service(app, once=True).run())
 
-    assert "13,100 EUR [not in the cited lines]" in (home / "artifacts" / "out.md").read_text().replace("__", "")
-    assert len(threads) == 1
-    assert threads[0] is not threading.main_thread()
+    mark = "13,100 EUR [not in the cited lines]" if inputs else "[E1: a.md:1] [no such evidence]"
+    assert mark in (home / "artifacts" / "out.md").read_text().replace("__", "")
+    assert [thread is threading.main_thread() for thread in threads] == [not inputs]
