@@ -101,9 +101,8 @@ class Errand:
                         raise
                 except CouncilError as error:
                     if self.dropped.path.exists():
-                        error.fix = f"{error.fix.rstrip('.')}; {name} stays in commands/ until a daemon runs".lstrip(
-                            "; "
-                        )
+                        stays = f"{name} stays in commands/ until a daemon runs"
+                        error.fix = f"{error.fix.rstrip('.')}; {stays}" if error.fix else stays
                     raise
             with progress() as show:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains
