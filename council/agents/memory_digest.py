@@ -12,7 +12,7 @@ from council.agents.session_file import RememberedTask, Session
 from council.safety.untrusted import clean, inert, plain_line, whole_marks
 
 # What was asked once is no example to follow.
-_REQUEST = re.compile(r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE)
+_REQUEST = re.compile(r"\[quoted-request(?:[^\[\]\n]|\[[^\[\]\n]{0,600}\]?){0,600}\]?", re.IGNORECASE)
 EXCERPT_CHARS = 600
 DIGEST_TOKENS = 1_000
 SUMMARISE_TASKS = 4  # at once, no fewer: a summary is a call

@@ -199,14 +199,14 @@ def _read(file: Path) -> str:
 
 def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:
     desk = cli.desk()
-    alone = asks_no_model(desk, lane)
+    model = "offline" if asks_no_model(desk, lane) else None
     try:
         errand = drop()
     except CommandInvalid as error:
         for problem in problems_of(error):
             typer.echo(f"error: {problem.sentence}\n  fix: {problem.fix}", err=True)
         raise typer.Exit(EXIT_USAGE) from None
-    receipt = wait_for(desk, errand, _WAIT_S, quiet=True, offline=alone)
+    receipt = wait_for(desk, errand, _WAIT_S, quiet=True, model=model)
     if as_json:
         print_json(receipt)
     else:

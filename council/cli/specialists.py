@@ -235,7 +235,7 @@ def _drafted(
 ) -> Receipt:
     """The receipt of a plan that was drafted, printed unless it is to be `quiet`."""
     desk = state(ctx).desk()
-    receipt = wait_for(desk, proposed(desk, user, *operations, title=title), _WAIT_S, quiet=True, offline=True)
+    receipt = wait_for(desk, proposed(desk, user, *operations, title=title), _WAIT_S, quiet=True, model="offline")
     print_receipt(receipt, as_json=as_json, quiet=quiet)
     if not as_json and not quiet:
         whose = "" if user == STEWARD.id else f" --user {user}"

@@ -23,15 +23,15 @@ from council.errors import (
 from council.storage.files import FileLock
 
 
-def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offline: bool = False) -> Receipt:
-    """`quiet`: nothing of its course is shown. `offline`: draining it asks no model. Raises CommandInvalid (set aside),
+def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, model: str | None = None) -> Receipt:
+    """`quiet`: nothing of its course is shown. `model`: draining it asks no other. Raises CommandInvalid (set aside),
     WaitTimeout, typer.Exit, or what building the council raises."""
     name = errand.dropped.path.name
     stays = f"{name} stays in commands/; it continues when a daemon runs."
 
     def drain(only: str, left_s: float) -> None:
         tell = None if quiet else sys.stderr  # standard output is for the answer alone
-        served = desk.offline() if offline else desk
+        served = desk if model is None else desk.asking(model)
         code = serve(served, once=True, tell=tell, only=only, timeout_s=left_s)
         if code in (EXIT_WAITING, EXIT_INTERRUPTED):
             typer.echo(stays, err=True)
@@ -52,7 +52,7 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
 
 def obey(desk: Desk, type_: str, user: str | None = None, timeout_s: float = 60.0, /, **keys: Any) -> Receipt:
     """The receipt of a control command that a person typed, on behalf of `user`, else as the steward. Raises as `wait_for`."""
-    return wait_for(desk, control(desk, type_, user, **keys), timeout_s, quiet=True, offline=True)
+    return wait_for(desk, control(desk, type_, user, **keys), timeout_s, quiet=True, model="offline")
 
 
 def require_own_model(desk: Desk, model: str | None) -> None:

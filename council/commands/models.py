@@ -109,6 +109,11 @@ class RunBase(CommandBase):
     ] = None
 
     @property
+    def asked_model(self) -> str | None:
+        """The model that the command names for all who speak; None leaves it to the home."""
+        return None
+
+    @property
     def task(self) -> str:
         """The words that a model is asked; empty where none is."""
         return ""

@@ -90,6 +90,10 @@ class DeliberateCommand(RunBase):
         return value
 
     @property
+    def asked_model(self) -> str | None:
+        return self.config.model
+
+    @property
     def task(self) -> str:
         return self.task_description
 

@@ -56,10 +56,10 @@ class Desk:
         self._warn = warn
         self.systems = systems
 
-    def offline(self) -> Desk:
-        """The same home and keys with the offline model: for work that asks no model, and so needs no key of one."""
+    def asking(self, model: str) -> Desk:
+        """The same home and keys with another model. Work that asks none needs no key of one with `offline`."""
         desk = copy.copy(self)
-        desk.flags = {**self.flags, "model": "offline"}
+        desk.flags = {**self.flags, "model": model}
         desk.keys = self.keys
         desk.__dict__.pop("loaded", None)
         if "loaded" in self.__dict__:  # what is odd there is told already

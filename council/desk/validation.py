@@ -12,7 +12,7 @@ from council.app.knowledge_tools import build_library, build_texts
 from council.app.model_building import build_model
 from council.budgets.metering import Calibration
 from council.commands.file_formats import Document, NotACommand, Problem, problems_of, read_document
-from council.commands.models import CommandBase
+from council.commands.models import CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandType, CommandTypes
@@ -36,7 +36,8 @@ ASK_ABOUT = 'To ask about a document, use `council submit --wait --task "…" FI
 @dataclass(frozen=True)
 class FileVerdict:
     """`problems` keep a file from becoming a run; `warnings` do not. `missing`: the inputs that cannot be read now. `code`:
-    of the error with which the daemon would refuse the file, or its run fail as things are. Empty: not known."""
+    of the error with which the daemon would refuse the file, or its run fail as things are. Empty: not known. `model`: the one
+    that it names for all agents."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
@@ -44,6 +45,7 @@ class FileVerdict:
     output: str = ""
     missing: tuple[str, ...] = ()
     code: str = ""
+    model: str | None = None
 
 
 def max_command_bytes(desk: Desk | None) -> int:
@@ -89,7 +91,8 @@ def judge(
     warnings = (*verdict.warnings, *_warnings(desk, document, type_, command, verdict, missing))
     lacks_all = missing and type_.output and len(missing) == len(getattr(command, type_.inputs))
     code = verdict.code or (InputUnreadable.code if lacks_all else "")
-    return replace(verdict, warnings=warnings, missing=tuple(missing), code=code)
+    named = command.asked_model if isinstance(command, RunBase) else None
+    return replace(verdict, warnings=warnings, missing=tuple(missing), code=code, model=named)
 
 
 def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdict:

@@ -64,6 +64,17 @@ def test_the_command_that_the_readme_of_a_new_home_has_to_copy_is_one_that_runs(
     assert (tmp_path / "mine" / json.loads(example)["output_artifact_path"]).exists()
 
 
+def test_a_command_that_names_its_own_model_needs_no_key_of_the_homes(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings='model = "gemini"\n')
+    drop_command(home, command("What grows?", output_artifact_path="artifacts/own.md", config={"model": "offline"}))
+    drop_command(home, command("What grows?", output_artifact_path="artifacts/homes.md"), name="homes.json")
+    done = run_cli("submit", "--wait", "command.json", cwd=home / "commands")
+    assert (done.returncode, (home / "artifacts" / "own.md").exists()) == (0, True)
+    refused = run_cli("submit", "--wait", "homes.json", cwd=home / "commands")
+    assert refused.returncode == 3
+    assert "needs a key, and GEMINI_API_KEY is not set" in refused.stderr
+
+
 def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
     assert run_cli("demo", cwd=tmp_path).stdout.startswith("Made a home in council-demo/ and dropped council-demo/")
     again = run_cli("demo", cwd=tmp_path).stdout

@@ -96,7 +96,9 @@ def test_a_run_whose_model_cannot_be_had_ends_by_drift_and_goes_on_with_the_one_
     assert (told.returncode, told.stderr) == (0, "offline is used instead of gemini:gemini-2.5-flash.\n")
     assert run_cli("run", "--once", cwd=home, env=without_key).returncode == 0
     assert len(fake.requests) == asked
-    assert "Resumed with accepted drift" in (home / "artifacts" / "out.md").read_text()
+    assert (
+        "Resumed although its model, a persona or a prompt had changed" in (home / "artifacts" / "out.md").read_text()
+    )
     records = json.loads(run_cli("audit", "tail", "--json", cwd=home).stdout)["records"]
     kinds = [(record["kind"], record["action"]) for record in records]
     assert kinds == [("effect", "run_ended"), ("approval", "drift_accepted"), ("effect", "run_ended")]

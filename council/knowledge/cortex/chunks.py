@@ -139,7 +139,7 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
     def close(end: int) -> None:
         if end > start:
             bare = start < body and not any(line.strip() for line in lines[body:end])
-            heading = " > ".join(title for _, title in titles if title)
+            heading = " > ".join(dict.fromkeys(title for _, title in titles if title))
             sections.append(_Section(start, end, level, heading[:_MAX_HEADING_CHARS], bare))
 
     code = fences("".join(lines[begin:]))

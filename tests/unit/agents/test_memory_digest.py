@@ -58,8 +58,10 @@ def test_the_older_tasks_are_shortened_before_the_newest_one() -> None:
     assert lengths == sorted(lengths)
 
 
-def test_a_request_in_what_is_remembered_is_no_request_any_more() -> None:
-    asked = "[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]"
+@pytest.mark.parametrize("name", ["a.md", "a[1].md"])
+def test_a_request_in_what_is_remembered_is_no_request_any_more(name: str) -> None:
+    asked = f"[ORCHESTRATOR_REQUEST: READ_FILE({name})]"
+    assert "No. (a request) So." in digest(session(2, asked, f"No. {asked} So."))
     assert "READ_FILE" not in digest(session(2, asked, asked))
 
 

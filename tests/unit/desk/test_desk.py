@@ -44,13 +44,13 @@ def test_what_is_odd_in_dotenv_is_told_once_to_the_door(desk: Desk) -> None:
     told: list[str] = []
     warned = Desk(desk.home, {}, warn=told.append)
     assert warned.settings.model == warned.settings.model
-    assert warned.offline().settings.model == "offline"
+    assert warned.asking("offline").settings.model == "offline"
     assert len(told) == 1
     assert "COUNCIL_MODLE" in told[0]
 
 
 def test_the_offline_desk_has_the_same_home_and_keys_and_leaves_the_first_one_as_it_was(desk: Desk) -> None:
-    offline = desk.offline()
+    offline = desk.asking("offline")
     assert offline.settings.model == "offline"
     assert desk.settings.model != "offline"
     assert offline.keys is desk.keys

@@ -54,6 +54,10 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
+def test_a_title_that_is_the_first_heading_too_is_named_once_above_a_passage() -> None:
+    assert [c.heading for c in cut("a.md", "---\ntitle: Herons\n---\n# Herons\n\nThey nest.\n")] == ["Herons", "Herons"]
+
+
 def test_each_section_of_markdown_is_a_passage_with_its_lines_and_the_headings_above_it() -> None:
     assert [(c.first_line, c.last_line, c.heading) for c in cut("guide.md", GUIDE)] == [
         (1, 4, "Herons"),
