@@ -31,6 +31,7 @@ from council.tools.registry import ToolRegistry
 T = TypeVar("T")
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
+_KEPT = 64  # of the last files read
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)
 DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # of a persona that names none
 
@@ -247,7 +248,7 @@ def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> l
     return [personas[role] for role in roles]
 
 
-@lru_cache(maxsize=64)  # every run reads all personas, and they seldom change
+@lru_cache(maxsize=_KEPT)  # every run reads all personas, and they seldom change
 def parse_manifest(name: str, text: str) -> AgentManifest:
     parts = front_matter(text)
     if parts is None:
@@ -355,10 +356,10 @@ def _candidates(folder: Path, suffix: str) -> list[str]:
 
 def _read(folder: Path, name: str) -> str:
     try:
-        with descriptor(f"{folder}/{name}", os.O_RDONLY | os.O_NONBLOCK) as fd:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe would be waited for
-                raise PersonaError(f"{name} is not a regular file.", fix="put the persona's own file there")
-            data = read_fd(fd, MAX_PERSONA_BYTES + 1)
+        status = os.stat(f"{folder}/{name}")
+        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+            raise PersonaError(f"{name} is not a regular file.", fix="put the persona's own file there")
+        data = _bytes_of(f"{folder}/{name}", (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     except OSError as error:
         raise PersonaError(f"cannot read {name}: {error.strerror}.", fix="check the file") from None
     if len(data) > MAX_PERSONA_BYTES:
@@ -367,3 +368,9 @@ def _read(folder: Path, name: str) -> str:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise PersonaError(f"{name} is not UTF-8.", fix="save it as UTF-8") from None
+
+
+@lru_cache(maxsize=_KEPT)
+def _bytes_of(path: str, identity: tuple[int, ...]) -> bytes:
+    with descriptor(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
+        return read_fd(fd, MAX_PERSONA_BYTES + 1)

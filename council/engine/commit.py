@@ -43,14 +43,14 @@ async def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple
     stays staged."""
     staged: list[CommitFile] = []
     try:
-        for output in outputs:
-            await _breathe(len(staged))
-            temporary = root.stage(output.path, output.data, run_id)
-            staged.append(
-                CommitFile(
-                    temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise, output.is_copy
+        with root.folders() as opened:
+            for output in outputs:
+                await _breathe(len(staged))
+                temporary = root.stage(output.path, output.data, run_id, opened)
+                digest = sha256_hex(output.data)
+                staged.append(
+                    CommitFile(temporary, output.path, digest, output.replaces, output.otherwise, output.is_copy)
                 )
-            )
         await asyncio.to_thread(root.sync, [file.staged for file in staged if not file.is_copy])
     except BaseException:
         unstage(root, tuple(staged))
@@ -73,19 +73,20 @@ def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
 async def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]:
     """Renames what is still staged; where each file now stands, in order. Safe to repeat. Raises StorageFailed."""
     finals: list[str] = []
-    for file in files:
-        await _breathe(len(finals))
-        target = file.final
-        if file.replaces is not None and file.otherwise:
-            known = (None, file.sha256, *file.replaces)
-            target = file.final if root.fingerprint(file.final) in known else file.otherwise
-        try:
-            root.rename(file.staged, target)
-        except PathRefused:
-            if root.kind(file.staged) != "absent":
-                raise
-            target = standing(root, file)  # it was renamed before a crash
-        finals.append(target)
+    with root.folders() as opened:
+        for file in files:
+            await _breathe(len(finals))
+            target = file.final
+            if file.replaces is not None and file.otherwise:
+                known = (None, file.sha256, *file.replaces)
+                target = file.final if root.fingerprint(file.final) in known else file.otherwise
+            try:
+                root.rename(file.staged, target, opened)
+            except PathRefused:
+                if root.kind(file.staged) != "absent":
+                    raise
+                target = standing(root, file)  # it was renamed before a crash
+            finals.append(target)
     placed = [final for final, file in zip(finals, files, strict=True) if not file.is_copy]
     await asyncio.to_thread(root.sync_folders, placed)
     return finals

@@ -183,6 +183,9 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
+OpenFolders = dict[tuple[str, ...], int]  # segments below the root -> a descriptor
+
+
 @dataclass(frozen=True)
 class FileBytes:
     data: bytes
@@ -274,7 +277,17 @@ class ConfinedRoot:
             _require_replaceable(relative, folder_fd, name)
             place(folder_fd, name, data, sync=sync, mode=mode)
 
-    def stage(self, relative: str, data: bytes, tag: str) -> str:
+    @contextlib.contextmanager
+    def folders(self) -> Iterator[OpenFolders]:
+        """For calls that follow one another: each folder on their ways is opened once, and closed with the block."""
+        opened: OpenFolders = {}
+        try:
+            yield opened
+        finally:
+            for fd in opened.values():
+                os.close(fd)
+
+    def stage(self, relative: str, data: bytes, tag: str, opened: OpenFolders | None = None) -> str:
         """Write `data` beside its final place, as `.<name>.<tag>.staged`; returns that path for `rename`.
 
         The same tag replaces what it staged before. Bytes and name are on the medium after `sync`.
@@ -285,7 +298,7 @@ class ConfinedRoot:
         staged_name = hidden_name(name, f"{tag}.staged")
         staged = "/".join([*folders, staged_name])
         check_relative(staged)  # it can be too long where the final path is not
-        with self._parent(relative, create=True, sync=True) as (folder_fd, name):
+        with self._parent(relative, create=True, sync=True, opened=opened) as (folder_fd, name):
             _require_replaceable(relative, folder_fd, name)
             try:
                 write_new(folder_fd, staged_name, data, sync=False, mode=0o644)
@@ -315,11 +328,12 @@ class ConfinedRoot:
                     sync_file(fd)
             sync_folder(folder_fd)
 
-    def rename(self, src: str, dst: str) -> None:
+    def rename(self, src: str, dst: str, opened: OpenFolders | None = None) -> None:
         """Move a file over another or to a free name, in existing folders. The names are synced after `sync_folders`."""
-        with self._parent(src) as (src_fd, src_name), contextlib.ExitStack() as stack:
-            same = check_relative(src)[:-1] == check_relative(dst)[:-1]
-            dst_fd, dst_name = (src_fd, check_relative(dst)[-1]) if same else stack.enter_context(self._parent(dst))
+        with (
+            self._parent(src, opened=opened) as (src_fd, src_name),
+            self._parent(dst, opened=opened) as (dst_fd, dst_name),
+        ):
             status = _status(src_fd, src_name)
             if reason := "not_found" if status is None else _not_a_file(status):
                 raise _refused(src, reason)
@@ -397,9 +411,14 @@ class ConfinedRoot:
             yield opened
 
     @contextlib.contextmanager
-    def _parent(self, relative: str, *, create: bool = False, sync: bool = False) -> Iterator[tuple[int, str]]:
+    def _parent(
+        self, relative: str, *, create: bool = False, sync: bool = False, opened: OpenFolders | None = None
+    ) -> Iterator[tuple[int, str]]:
         *folders, name = check_relative(relative)
         try:
+            if opened is not None:
+                yield self._opened_once(relative, folders, opened, create=create, sync=sync), name
+                return
             with self._folder(relative, folders, create=create, sync=sync) as folder_fd:
                 yield folder_fd, name
         except OSError as error:
@@ -414,21 +433,35 @@ class ConfinedRoot:
         fd = top if segments else os.dup(top)  # it may be closed meanwhile
         try:
             for segment in segments:
-                try:
-                    child = _open_child(relative, fd, segment, writing=create)
-                except FileNotFoundError:  # a writer's: it makes the folder
-                    with contextlib.suppress(FileExistsError):  # somebody else made it just now
-                        os.mkdir(segment, _NEW_FOLDER_MODE, dir_fd=fd)
-                    if sync:
-                        sync_folder(fd)
-                    child = _open_child(relative, fd, segment, writing=True)
-                fd, parent = child, fd
+                fd, parent = _child(relative, fd, segment, create=create, sync=sync), fd
                 if parent != top:
                     os.close(parent)
             yield fd
         finally:
             if fd != top:
                 os.close(fd)
+
+    def _opened_once(
+        self, relative: str, segments: Sequence[str], opened: OpenFolders, *, create: bool, sync: bool
+    ) -> int:
+        fd = self._fd
+        for depth, segment in enumerate(segments, 1):
+            place = tuple(segments[:depth])
+            if place not in opened:
+                opened[place] = _child(relative, fd, segment, create=create, sync=sync)
+            fd = opened[place]
+        return fd
+
+
+def _child(relative: str, folder_fd: int, name: str, *, create: bool, sync: bool) -> int:
+    try:
+        return _open_child(relative, folder_fd, name, writing=create)
+    except FileNotFoundError:  # a writer's: it makes the folder
+        with contextlib.suppress(FileExistsError):  # somebody else made it just now
+            os.mkdir(name, _NEW_FOLDER_MODE, dir_fd=folder_fd)
+        if sync:
+            sync_folder(folder_fd)
+        return _open_child(relative, folder_fd, name, writing=True)
 
 
 @contextlib.contextmanager
