@@ -177,7 +177,8 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             ]  # beside it, or within
             if near and all(abs(made - entry.value) > 0.011 for made in shares):
                 yield _made_above(entry, round(part * total.value, 2), [total], f"{share[0]} of {total.shown}")
-        before = entries[:index] if index < 5 else [e for e in entries[:index] if e.total]
+        opened = pattern("sums", "result").search(entries[0].row.text)  # a balance brought forward
+        before = [e for at, e in enumerate(entries[:index]) if index < 5 or e.total or (opened and not at)]
         if 1 < len(before) < 5 and pattern("sums", "result").search(entry.row.text):
             signs = product((1,), *[(1, -1, 0)] * (len(before) - 1))
             readings = [[sign * e.value for sign, e in zip(chosen, before, strict=True)] for chosen in signs]
