@@ -2,8 +2,9 @@
 
 People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
-`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. A link to what
-was read, such as `[the budget](docs/budget.csv#L3)`, cites it. In prose an id does with its place: `E1, line 8, says so`.
+`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. So do
+`(Evidence 1, line 3)` and `(lines 3 and 4 of a.md)`. A link to what was read, such as
+`[the budget](docs/budget.csv#L3)`, cites it. In prose an id does with its place: `E1, line 8, says so`.
 Words in brackets that are not square, such as `(E10 fuel)`, cite nothing.
 """
 
@@ -26,7 +27,8 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
-_SPACED_ID = rf"(?:{EVIDENCE_ID}|E [0-9]{{1,4}}(?![0-9A-Za-z]))"
+_NAMED_ID = rf"(?:{EVIDENCE_ID}|[Ee]vidence [0-9]{{1,4}}(?![0-9A-Za-z]))"
+_SPACED_ID = rf"(?:{_NAMED_ID}|E [0-9]{{1,4}}(?![0-9A-Za-z]))"
 CUE = (
     r"(?i:(?:see|also|cf|per|evidence|sources?|ref(?:erence)?s?|from|in|siehe|vgl|quellen?|belege?|voir|laut|e\.g)\b"
     r"[.,:]?\s*){0,3}"
@@ -37,11 +39,13 @@ _NO_SUFFIX = (
 )
 _CITATION = re.compile(
     rf"[\[【<{{][\^#@]?{CUE}`?(?P<inside>{_SPACED_ID}[^\[\]【】<>{{}}\n]{{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
-    rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
+    rf"|\({CUE}(?P<aside>{_NAMED_ID}[^()\[\]\n]{{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     rf"|(?:\[{CUE}|(?<!\])\((?i:sources?|quellen?|see|siehe|voir): ?)`?"
     r"(?P<file>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?![(:\[])"
+    rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)\s"
+    r"(?:of|in|von|aus)\s`?(?P<of>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?!\()"
     r"|(?<![\w/.:\[(`-])(?P<prose>(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml):p?[0-9]{1,7}"
     r"(?:[-–][0-9]{1,7})?)(?![\w:/]|[.-]\w)"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
@@ -75,7 +79,7 @@ _LOCATED = re.compile(
 )
 _TO_PATH = re.compile(r"\s*[,;]\s*(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}[:#])")
 _ONE_RANGE = re.compile(rf"(?P<first>[0-9]{{1,7}})(?:{_TO}(?:L|p\.?)?\s?(?P<last>[0-9]{{1,7}}))?", re.IGNORECASE)
-_ASIDE = re.compile(r"\s\([^()0-9]*\)\Z")
+_ASIDE = re.compile(r"\s\([^()0-9]*\)\Z|,\s(?:accessed|retrieved|read|abgerufen|consultée?)\s.*\Z", re.IGNORECASE)
 _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*|[\ue000-\uf8ff].*")
 _PRIVATE = re.compile(r"([\ue000-\uf8ff])\1*")  # characters that no text has a use for
 _MAX_ODD_PATHS = 6_400  # as many as there are of them
@@ -272,10 +276,10 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             if bare and paths.is_named_by(paths.shown(places[0].path)):
                 yield Citation(*match.span(), match[0], places)
             continue
-        if match["place"]:
-            located = _LOCATED.fullmatch(match["place"])
+        if place := match["place"] or (match["of"] and f"{match['of']}, {match['lines']}"):
+            located = _LOCATED.fullmatch(place)
             if located is not None:
-                yield Citation(*match.span(), match[0], tuple(_places("", match["place"])))
+                yield Citation(*match.span(), match[0], tuple(_places("", place)))
             continue
         if match["file"]:
             if _is_of_file(match, paths):
@@ -285,7 +289,7 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
         target = match["target"] or ""
-        if remark and (match[0][0] not in "[【" or (match["inside"] or "").startswith("E ")):
+        if remark and (match[0][0] not in "[【" or re.match(r"E(?:vidence)? ", match["inside"] or "", re.IGNORECASE)):
             continue
         if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
             linked = _linked(target)
@@ -317,7 +321,7 @@ def _part(text: str) -> tuple[list[CitedPlace], bool]:
     match = _PART.fullmatch(text.strip())
     if match is None:
         return [], True
-    id = match["id"].upper().replace(" ", "")
+    id = f"E{re.sub('[^0-9]', '', match['id'])}"
     rest = (
         _ASIDE.sub("", match["rest"].strip())
         .rstrip(")")
@@ -357,4 +361,4 @@ def _places(id: str, rest: str) -> Iterator[CitedPlace]:
 
 
 def _path(text: str) -> str:
-    return text.strip().strip("`\"'").removeprefix("./")
+    return text.strip().strip("`\"'").replace("\\", "/").removeprefix("./")

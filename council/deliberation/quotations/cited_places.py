@@ -50,8 +50,9 @@ class Places:
                 return CitedPlace(cited.id), ""
             met = [(path, lines) for path, spans in held if (lines := _overlap(spans, cited.first, cited.last))]
             return (CitedPlace(cited.id, met[0][0], *met[0][1]) if len(met) == 1 else cited), "" if met else "place"
-        known = [cited.path] if cited.path in self.spans else []
-        ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
+        named = cited.path.removeprefix("/")
+        known = [named] if named in self.spans else []
+        ending = known or [path for path in self.spans if path.endswith(f"/{named}")]
         whole = [path for path in ending if cited.id in self.spans[path]] or ending
         if len(whole) != 1 or (cited.in_pages and not is_paged(whole[0])):
             return cited, missing

@@ -429,12 +429,21 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
                 "[E1#L2]",
                 "`docs/needs.md:2`",
                 "`needs.md:2`",
+                "[E1: /docs/needs.md:2]",
+                "[E1: docs\\needs.md:2]",
+                "[E1: docs/needs.md:2, accessed on 3 May 2026]",
+                "(Evidence 1, line 2)",
+                "[evidence 1: docs/needs.md:2]",
+                "(line 2 of needs.md)",
+                "[Zeile 2 in docs/needs.md]",
             )
         ),
         ("According to docs/needs.md:2, it grows.", "According to [E1: docs/needs.md:2], it grows."),
         ("It grows, needs.md:2-3.", "It grows, [E1: docs/needs.md:2-3]."),
         ("See other.md:2 and x/docs/needs.md:2.", "See other.md:2 and x/docs/needs.md:2."),
         ("It grows (source: docs/needs.md).", "It grows [E1: docs/needs.md]."),
+        ("It grows (lines 2 and 4 of needs.md).", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
+        ("It grows [evidence 1 shows].", "It grows [evidence 1 shows]."),
         ("It grows (needs.md), as load(needs.md) says.", "It grows (needs.md), as load(needs.md) says."),
         ("It grows (other.md), says `other.md:2`.", "It grows (other.md), says `other.md:2`."),
         ("It grows [E1: 2-4].", "It grows [E1: docs/needs.md:2-4]."),
@@ -478,7 +487,14 @@ def test_a_quotation_that_is_cited_by_its_path_alone_is_found_as_cited() -> None
 
 @pytest.mark.parametrize(
     "place",
-    ["E1: /etc/passwd:1", "E1: docs/needs.md:999", "E2: docs/plan.md:1-10", "E4: docs/a.md:3", "E1: docs/gone.md"],
+    [
+        "E1: /etc/passwd:1",
+        "E1: /needs.md:99",
+        "E1: docs/needs.md:999",
+        "E2: docs/plan.md:1-10",
+        "E4: docs/a.md:3",
+        "E1: docs/gone.md",
+    ],
 )
 def test_a_place_that_nobody_read_is_marked(place: str) -> None:
     checked = LOOK.check(f"It grows [{place}].")
