@@ -401,19 +401,16 @@ class CitedFigures:
                     first, last = max(place.first, first), min(place.last, last)
                 key = CitedPlace(str(number), "", first, last)
                 if number not in self._cells:
-                    self._cells[number] = Cells(passage.path, _lines(passage))
+                    lines = without_marks(passage.path, passage.text.removesuffix("\n")).split("\n")
+                    self._cells[number] = Cells(passage.path, lines)
                 if (key, own) not in self._known:
                     self._known[key, own] = _cited_lines(passage, self._cells[number], first, last)
                 found.append(self._known[key, own])
         return found
 
 
-def _lines(passage: Passage) -> list[str]:
-    return without_marks(passage.path, passage.text.removesuffix("\n")).split("\n")
-
-
 def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> CitedLines:
-    lines = _lines(passage)
+    lines = cells.lines
     low, high = bisect_left(passage.numbers, first), bisect_right(passage.numbers, last)
     above: list[str] = []
     level = 7
@@ -435,7 +432,7 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     if low > 0 and passage.first_line == 1 and cells.is_csv:
         above.append(lines[0])
     if cells.is_csv:  # there a comma parts two cells
-        cited, above = ([*some, *(re.sub(r"[,;\t]", "\n", line) for line in some)] for some in (cited, above))
+        cited, above = ([*some, *(re.sub(r"[,;\t]", "\n\n", line) for line in some)] for some in (cited, above))
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
     language = language_of("\n".join(cited), language_of(passage.text))
     return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language)

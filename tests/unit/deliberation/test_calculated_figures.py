@@ -199,6 +199,8 @@ BILL = "\n".join(
      "4    Dachpappe     3      99,00 €      297,00 €", "5    Rinne         7      20,00 €      140,00 €")
 )  # fmt: skip
 STOCK = "item,supplier,qty,unit_price\nbolt,Kern,250,0.12\nplank,Nord,40,18.90\nvarnish,Nord,6,34.50"
+EUROS = "| van | price in EUR | range |\n|---|---|---|\n| A | 41,900 | 300 |\n| B | **38,000** | 270 |"
+EURO_ROWS = 'item,amount_eur,year\nvans,"48,000",2026\nfuel,6250,2026'
 MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,720.00,60.00\n2026-04,720.00,44.00"
 
 
@@ -220,6 +222,13 @@ MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,
         (MONTHS, "{}.csv", "The rent comes to 2,840 EUR [E1].", []),
         (MONTHS, "{}.csv", "The rent comes to 2,480 EUR [E1].", ["2,480 EUR"]),
         (MONTHS.replace(".", "~").replace(",", ";").replace("~", ","), "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
+        (EUROS, "{}.md", "It is 41,900 EUR, or 41,900, with a range of 300 km; both are €79,900 [E1:3-4].", []),
+        (EUROS, "{}.md", "It is 41,900 USD [E1:3].", ["USD"]),
+        (EUROS, "{}.md", "It is CHF 38,000 [E1:4].", ["38,000"]),
+        (EUROS.replace("price in EUR", "price in EUR or USD"), "{}.md", "It is 41,900 USD [E1:3].", []),
+        (EUROS.replace("price in EUR", "kEUR"), "{}.md", "It is 41,900 USD, or 41,900,000 EUR [E1:3].", []),
+        (EURO_ROWS, "{}.csv", "Vans cost 48,000 EUR in 2026, fuel 6.250 € [E1:2-3].", []),
+        (EURO_ROWS, "{}.csv", "Vans cost £48,000 [E1:2].", ["48,000"]),
         (MONTHS.replace("720.00", '"1,720.00"'), "{}.csv", "The rent comes to 4,840 EUR [E1].", []),
     ],
 )
