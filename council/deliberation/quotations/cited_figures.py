@@ -93,17 +93,16 @@ class CitedLines:
     def index(self) -> FigureIndex:
         above = "\n".join(self.above)
         found = (*self.own, *figures(above, self.language))
-        rows = [line for line in self.lines if self.cells.is_csv or "|" in line or "\t" in line]
+        rows = [line for line in self.lines if "|" in line or "\t" in line]
         thousands = in_thousands("\n".join((above, *rows[:1])), "\n".join(rows), self.language)
         return FigureIndex((*found, *thousands))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The lines with the figures that may be calculated with."""
-        lines = [self.cells.apart(number) for number in self.numbers]
-        starts = list(accumulate((len(line) + 2 for line in lines), initial=0))
-        held: list[list[tuple[int, Figure]]] = [[] for _ in lines]
-        for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
+        starts = list(accumulate((len(line) + 2 for line in self.lines), initial=0))
+        held: list[list[tuple[int, Figure]]] = [[] for _ in self.lines]
+        for figure in figures("\n\n".join(self.lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
             number, at = self.numbers[row], figure.start - starts[row]
             if not self.cells.is_row_number(number, at):
@@ -423,7 +422,6 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
         if heading and len(heading[1]) < level:
             level = len(heading[1])
             above.append(line)
-    cited = lines[low:high]
     top = low
     while 0 < top < len(lines) and lines[top].lstrip().startswith("|") and lines[top - 1].lstrip().startswith("|"):
         top -= 1
@@ -431,11 +429,9 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
         above.append(lines[top])
     if low > 0 and passage.first_line == 1 and cells.is_csv:
         above.append(lines[0])
-    if cells.is_csv:  # there a comma parts two cells
-        cited, above = ([*some, *(re.sub(r"[,;\t]", "\n\n", line) for line in some)] for some in (cited, above))
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
-    language = language_of("\n".join(cited), language_of(passage.text))
-    return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language)
+    language = language_of("\n".join(lines[low:high]), language_of(passage.text))
+    return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(lines[low:high]), tuple(above), language)
 
 
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────
