@@ -36,6 +36,8 @@ _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 400  # figures of one decision that are tried as sums and products
+_WEEK = Fraction(3, 13)  # of a month
+_DAY, _MONTH = 1_440, 43_800  # minutes
 _MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
 # Things of which there are many, as a noun says.
 _MANY = re.compile(
@@ -212,7 +214,10 @@ class FigureIndex:
     def __init__(self, found: Iterable[Figure]) -> None:
         self._by_key: dict[object, list[Figure]] = {}
         self.figures = list(found)
-        self._things = {_thing(figure) for figure in self.figures}
+        things = [*self.figures]
+        for each in self.figures:  # `four valid votes` are votes
+            things += (replace(each, noun=noun) for noun in each.following if _MANY.fullmatch(noun))
+        self._things = set(map(_thing, things))
         for figure in self.figures:
             for key in _keys(figure):
                 self._by_key.setdefault(key, []).append(figure)
@@ -343,6 +348,9 @@ class CitedFigures:
             known = self._weekdays.union(*(each.weekdays for each in lines))
             return "said" if figure.weekday in known else None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
+            return "said"
+        is_of_week = figure.unit == "minute" and figure.per == _WEEK  # `two days a week`, on Monday and on Thursday
+        if is_of_week and any(figure.value == _DAY * len(each.weekdays) for each in lines):
             return "said"
         counted = self._is_counted(figure, lines, here)
         if self._left[counted]:  # a count may be a share of another one: it is tried, too, but on a budget of its own

@@ -15,11 +15,11 @@ _MAX_COUNTED = 12  # things that a writer counts, instead of reading their numbe
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
-    are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
-    left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the months that an amount is for, 0 where they are open. `each`: the noun of what it is for. `sign`: empty where
-    the text leaves it open. `weekday`: 0 for a Monday; that of the words before a date, or of a figure that is a weekday."""
+    """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare` are
+    those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is left out. `noun`
+    is the word behind it, `following` those behind. `rough` is what the words before it leave open. `worded`: spelled in letters.
+    `per`: the months that an amount is for, 0 where they are open. `each`: the noun of what it is for. `sign`: empty where the
+    text leaves it open. `weekday`: 0 for a Monday; that of the words before a date, or of a figure that is a weekday."""
 
     start: int
     end: int
@@ -29,6 +29,7 @@ class Figure:
     unit: str = ""
     dates: frozenset[tuple[int, int, int]] = frozenset()
     noun: str = ""
+    following: tuple[str, ...] = ()
     rough: Hedge = ""
     worded: bool = False
     per: Fraction = Fraction(0)

@@ -258,7 +258,7 @@ _BELOW = re.compile(
     r"|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|négati|moins|baiss|sous|inférieur|froid|gel|entre|sans|pas\b|aucun",
     re.IGNORECASE,
 )
-_NOUN = re.compile(r"(?:[*_]{0,3}[ \u00a0\n-])?[*_-]{0,3}([^\W\d_]{2,})")
+_NOUN = re.compile(r"(?:[*_]{0,3}[ \u00a0\n-])?[*_-]{0,3}([^\W\d_]{2,})((?: [^\W\d_]{4,}){0,2})")
 # `12. Januar` is a date, and no item of a list.
 _LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])"
@@ -288,7 +288,11 @@ _PERIOD_BEFORE = (
     r"daily|täglich\w*|(?:each|every) day|tages(?=miete|preis|satz|gebühr)\w+",
 )
 _PER_BEFORE = re.compile(  # `the monthly rent is`, up to three words before the amount
-    "|".join(rf"(?P<p{at}>\b(?:{words})(?:\s[^\W\d_]+){{0,3}}:?\s\Z)" for at, words in enumerate(_PERIOD_BEFORE)),
+    "|".join(
+        rf"(?P<p{at}>\b(?:{words}|(?:im|in an?|per|pro|over an?)\s(?:{noun})(?!\s(?:zuvor|davor|danach|darauf)))"
+        r"(?:\s[^\W\d_]+){0,3}(?::|\s\|)?\s\Z)"
+        for at, (words, (_, noun, _)) in enumerate(zip(_PERIOD_BEFORE, _PERIODS, strict=True))
+    ),
     re.IGNORECASE,
 )
 _PER_CHARS = 60
@@ -500,6 +504,6 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     rough = hedge_of(text, start, end) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=name, each=each_of[1].casefold() if each_of else "",
+        noun=name, following=tuple(noun[2].casefold().split()) if noun else (), each=each_of[1].casefold() if each_of else "",
         per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
     )  # fmt: skip

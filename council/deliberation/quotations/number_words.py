@@ -95,19 +95,20 @@ def odd_words(text: str) -> Iterator[Figure]:
         yield Figure(*match.span(), match[0], frozenset({value}), worded=True)
 
 
-_FOLD = {
-    "2": r"doubl(?:e[sd]|ing)|two-?fold|verdoppel\w*|two times as",
-    "3": r"tripl(?:e[sd]|ing)|trebl(?:e[sd]|ing)|three-?fold|verdreifach\w*|three times as|dreimal so",
-    "4": r"quadrupl(?:e[sd]|ing)|four-?fold|vervierfach\w*|four times as|viermal so",
-    "5": r"quintupled|five-?fold|verfünffach\w*|five times as|fünfmal so",
-    "10": r"ten-?fold|verzehnfach\w*|ten times as|zehnmal so",
-}
+_FOLD = (
+    ("2", "two|zwei", r"doubl(?:e[sd]|ing)|verdoppel\w*|twice as|doppelt so"),
+    ("3", "three|drei", "tripl(?:e[sd]|ing)|trebl(?:e[sd]|ing)"),
+    ("4", "four|vier", "quadrupl(?:e[sd]|ing)"), ("5", "five|fünf", "quintupled"), ("10", "ten|zehn", "decupled"),
+)  # fmt: skip
 _TIMES_AS = re.compile(
-    "|".join(rf"(?P<x{many}>\b(?:{words})\b)" for many, words in _FOLD.items())
+    "|".join(
+        rf"(?P<x{many}>\b(?:(?:{number})(?:-?fold| times (?:as|the)|mal so)|(?:ver|da[sm] |aufs )(?:{number})fach\w*|{words})\b)"
+        for many, number, words in _FOLD
+    )
     + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?)(?: times (?:as|more|the)|[ -]?mal so|[ -]?fold)\b",
     re.IGNORECASE,
 )
-_TWICE = re.compile(r"\b(?:twice|double the|doppelt so|das doppelte)\b", re.IGNORECASE)
+_TWICE = re.compile(r"\b(?:twice(?! as)|double the|das doppelte)\b", re.IGNORECASE)
 
 
 def multiples(text: str, *, said: bool) -> Iterator[Figure]:

@@ -307,6 +307,28 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "4 times as much; Four-fold",
         ),
         ("Costs were twice as high.", "Costs doubled; Twice the costs", "Costs tripled"),
+        (
+            "Die Kosten stiegen von 200 € auf 600 €.",
+            "Es ist das Dreifache; Sie stiegen aufs Dreifache; It is three times the cost; Sie sind dreimal so hoch",
+            "Es ist das Zweifache; Es ist das Vierfache; It is four times the cost; It is twice as much; Doppelt so viel",
+        ),
+        (
+            "| Miete monatlich | 1.450 € |",
+            "Im Jahr sind das 17.400 €; In a year that makes 17,400 EUR; Pro Quartal sind es 4.350 €; 1,450 EUR a month",
+            "Im Jahr sind das 17.500 €; Im Jahr sind das 1.450 €; 1,450 EUR a quarter; Over a year it is 1,450 EUR",
+        ),
+        (
+            "| per quarter | 300 EUR |\n| weekly | 50 EUR |",
+            "In a year that makes 1,200 EUR; Im Jahr sind das 2.600 €",
+            "In a year that makes 1,300 EUR; Im Jahr sind das 2.700 €; Im Jahr sind das 300 €",
+        ),
+        (
+            "Four valid votes were cast. Drei neue Mitglieder kamen.",
+            "Four votes were cast; Drei Mitglieder; Three people came; Six of them stayed",
+            "Six votes were cast; Five votes were cast; Fünf Mitglieder kamen",
+        ),
+        ("Open on Monday and Thursday.", "Two days a week; An zwei Tagen pro Woche", "Three days a week; In two days"),
+        ("Montag bis Freitag", "Five days a week", "Six days a week"),
         ("A 3,000, B 4,500 EUR", "B is 1.5 times as dear", "B is 1.8 times as dear; Twofold"),
         (
             "We pay 310 EUR a month.",
