@@ -61,6 +61,9 @@ def test_a_figure_that_the_cited_line_does_not_say_is_marked_on_the_page_in_the_
         "The Kangoo costs nineteen thousand nine hundred euros (E1:4)",
         "The Caddy costs 4,600 EUR more [E1, lines 4-5]",
         "The offer ends on 15.12.2026 (see docs/offers.md, line 4)",
+        "The Kangoo costs 19,900 EUR (Evidence 1, line 4)",
+        "The Kangoo costs 19,900 EUR [E1: /docs/offers.md:4, accessed on 3 May 2026]",
+        "The Kangoo costs 19,900 EUR (line 4 of offers.md)",
         "The Kangoo costs 19,900 EUR [offers.md:4](docs/offers.md)",
         "The Kangoo costs 19,900 EUR, as say [the offers](docs/offers.md#L4)",
     ],
@@ -131,6 +134,8 @@ def test_a_past_decision_verifies_no_figure_and_the_page_says_so(
         ("Notice is 4 months, the hall costs 1,250 EUR a year, and two thirds voted yes [E1].", [
             "4 months", "1,250 EUR", "two thirds",
         ]),
+        ("It comes on the 3rd working day, lasts 1½ hours, and costs 900 EUR, 15,000 EUR a year for the hall [E1].", []),
+        ("It comes on the 4th day, lasts 2½ hours, and costs 900 USD [E1].", ["4th day", "2½ hours", "900 USD"]),
     ],
 )  # fmt: skip
 def test_facts_without_a_sentence_are_read_with_their_periods_and_shares(
@@ -138,6 +143,7 @@ def test_facts_without_a_sentence_are_read_with_their_periods_and_shares(
 ) -> None:
     offers.write_text(
         "Kündigungsfrist: drei Monate\nHallenmiete: 1.250 EUR im Monat\nStimmen: 37 abgegeben, 31 Ja, 6 Nein\n"
+        "Lieferung am dritten Werktag\nDauer: 1,5 Stunden\n\n| Posten | Preis in EUR |\n|---|---|\n| Pult | 900 |\n"
     )
     page = decided(home, env, fake, said)
     assert re.findall(r"(\w[\w,]* \w+) __\[not in the cited lines\]__", page) == wrong

@@ -45,7 +45,7 @@ _FOLD, _ROUGH_FOLD = 0.05, 0.1  # `tripled`, `nearly doubled`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
 _OF_WORKDAY = {"workday": Fraction(7 * 1_440, 5), "minute": Fraction(5, 7 * 1_440)}  # five of them are a week
-_LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
+LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def follows(said: Figure, given: Operands) -> bool:
     worked = [each for each in (*given.sources, *given.beside) if {said.unit, each.unit} == {"minute", "workday"}]
     if near(said, said.values, (value * _OF_WORKDAY[each.unit] for each in worked for value in each.values)):
         return True
-    if said.unit in _LENGTHS:
+    if said.unit in LENGTHS:
         times = [each for each in given.sources if each.kind == "time"][:_MAX_OPERANDS]
         apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
         if said.unit == "minute" and near(said, said.values, apart):
@@ -146,7 +146,7 @@ def is_multiple(said: Figure, factor: Figure, named: Iterable[Figure], sources: 
         share = factor.bare_value if factor.worded else factor.value / 100
         return any(_is(said, [share * price.value]) for price in sources[:_MAX_PRICES] if price.unit == said.unit)
     whole = factor.kind == "number" and all(value.denominator == 1 and value > 1 for value in factor.bare)
-    if said.kind != "number" or said.unit not in CURRENCIES or not whole or factor.unit not in ("", *_LENGTHS):
+    if said.kind != "number" or said.unit not in CURRENCIES or not whole or factor.unit not in ("", *LENGTHS):
         return False
     prices = [*named, *(each for each in sources[:_MAX_PRICES] if each.per and factor.unit)]
     return any(_is(said, _products(said, factor, price)) for price in prices if price.unit == said.unit)
@@ -205,7 +205,7 @@ def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) ->
     prices = [each for each in cited if each.unit == said.unit and is_price(each)]
     rates = list({each.value: each for each in (*named, *cited) if each.unit == "%"}.values())
     shares = [(each.value / 100, 1 - each.value / 100, 1 + each.value / 100) for each in rates[:_MAX_RATES]]
-    counts = [each.bare_value for each in named if each.bare and (not each.unit or each.unit in _LENGTHS)]
+    counts = [each.bare_value for each in named if each.bare and (not each.unit or each.unit in LENGTHS)]
     factors = [*((each,) for each in counts), *shares]
     many = {a * b for at, count in enumerate(counts, 1) for others in factors[at:] for b in others for a in [count]}
     once = {each for some in factors for each in some}
@@ -330,8 +330,8 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
     begins = {each for figure in dated for each in figure.dates}
     begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in _YEARS}
     found: list[tuple[int, int, int]] = []
-    terms = [each for each in given.beside if each.unit in _LENGTHS and each.value < _MAX_TERM]
-    cited = [each for each in given.sources if each.unit in _LENGTHS and each.value < _MAX_TERM]
+    terms = [each for each in given.beside if each.unit in LENGTHS and each.value < _MAX_TERM]
+    cited = [each for each in given.sources if each.unit in LENGTHS and each.value < _MAX_TERM]
     if (
         not is_year
         and all(year for year, *_ in said.dates)
@@ -420,14 +420,14 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
         if amount.unit != said.unit and ((amount.unit and said.unit) or said.value < _SMALL):
             continue
         factors: list[float] = []
-        if factor.unit == "%" and amount.unit not in _LENGTHS:
+        if factor.unit == "%" and amount.unit not in LENGTHS:
             share = factor.bare_value if factor.worded and factor.bare_value < 1 else factor.value / 100  # `two thirds`
             factors = [share, 1 + share, 1 - share]
         elif not factor.unit and (said.unit or said.value >= _SMALL or (is_price(said) and is_price(amount))):
             factors = [factor.value]
-        elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
-            factors = [factor.value / length for length in _LENGTHS[factor.unit]]
-        elif amount.unit in CURRENCIES and factor.unit not in {*CURRENCIES, *_LENGTHS}:  # a price by the metre
+        elif factor.unit in LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
+            factors = [factor.value / length for length in LENGTHS[factor.unit]]
+        elif amount.unit in CURRENCIES and factor.unit not in {*CURRENCIES, *LENGTHS}:  # a price by the metre
             factors = [factor.bare_value]
         found += [each * amount.value for each in factors if abs(each - 1) * amount.value > _slack(said, said.value)]
     return found

@@ -20,7 +20,7 @@ from itertools import accumulate, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import OF, Operands, follows, is_multiple, is_price, near
+from council.deliberation.quotations.arithmetic import LENGTHS, OF, Operands, follows, is_multiple, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, hedge_of, in_thousands
@@ -235,8 +235,10 @@ class FigureIndex:
         return bool(alike) and not self.says(said) and not within.get(said.rough, False)
 
     def contradicts(self, said: Figure) -> bool:
-        """True when another number of the same things is there."""
-        return _thing(said) in self._things and bool(said.unit or said.noun)
+        """True when another number of the same things is there, and for one month no price by the month."""
+        minutes = said.value * _MONTH if said.unit == "month" else said.value
+        is_period = said.unit and any(abs(each.per * _MONTH - minutes) < minutes / 100 for each in self.figures)
+        return _thing(said) in self._things and bool(said.unit or said.noun) and not is_period
 
 
 def _keys(figure: Figure) -> set[object]:
@@ -361,7 +363,9 @@ class CitedFigures:
 
     @staticmethod
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
-        if figure.worded and figure.is_count and not any(each.index.contradicts(figure) for each in lines):
+        is_one = figure.unit in LENGTHS and figure.bare == {Fraction(1)}
+        may_count = figure.worded and (figure.is_count or is_one or figure.kind == "ordinal")
+        if may_count and not any(each.index.contradicts(figure) for each in lines):
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
 
@@ -477,8 +481,13 @@ def _says(source: Figure, said: Figure) -> bool:
 
 
 def _thing(figure: Figure) -> tuple[str, str]:
-    """The unit or the noun of a figure, for comparison; `5 of 7` and `fünf von sieben` are of one thing."""
+    """The unit or the noun of a figure, for comparison; `5 of 7` and `fünf von sieben` are of one thing. So are the third
+    day and the fourth, and not the third week."""
     noun = figure.noun
+    if figure.kind == "ordinal":
+        return f"nth {figure.unit}", str(figure.value / (figure.bare_value or 1))
+    if figure.unit in LENGTHS:
+        return "time", ""
     return figure.unit, "" if figure.unit else "of" if noun in OF else noun[:3] + noun[3:].rstrip("esn")
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-Kind = Literal["number", "date", "time", "label", "weekday"]
+Kind = Literal["number", "date", "time", "label", "weekday", "ordinal"]
 Hedge = Literal["", "about", "over", "under", "least", "most"]
 NONE: frozenset[Fraction] = frozenset()
 _MAX_COUNTED = 12  # things that a writer counts, instead of reading their number

@@ -32,6 +32,7 @@ from council.deliberation.quotations.days_and_hours import (
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
 from council.deliberation.quotations.normalization import EMPHASIS, UNSPACED
 from council.deliberation.quotations.number_words import (
+    FRACTIONS,
     language_of,
     multiples,
     number_words,
@@ -151,6 +152,7 @@ _DIGITS = re.compile(
     r"(?:(?<![\w#^\\])|(?<=\b[vV])(?=[0-9]+\.[0-9]))(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
     r"(?:[0-9]+(?:-[0-9]+){2,}|[0-9]+-0[0-9]{2,})(?!\w)|"  # no range, but the number of a telephone, a book, an order
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
+    rf"|(?:[0-9]{{1,4}}[ \u00a0]?)?[{''.join(FRACTIONS)}]"
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
 )
 # Before the number of a section, as statutes and agendas write it: a label, which proves no amount.
@@ -163,7 +165,8 @@ _NUMBERS_LINE = re.compile(
     r"|\b(?i:pos\.|position|posten|n[ro]\.|n[°º]|item|question|frage|abs\.|absatz|paragraph)\s?\Z"
 )
 _BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
-_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b")
+_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b|\.(?= (?:(?:Kalender|Werk|Arbeits)?[Tt]ag|Woche|Monat|Jahr))")
+_UNITS_OF_TIME = frozenset({"minute", "month", "workday"})
 _GROUPED = {
     separator: re.compile(
         rf"[1-9][0-9]{{0,2}}(?:{re.escape(separator)}[0-9]{{2}})*(?:{re.escape(separator)}[0-9]{{3}})+"
@@ -175,6 +178,8 @@ _GROUPED = {
 def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
     """The numbers that digits with separators may mean; none for a label such as `1.2.3` or `555-0172`."""
     digits = re.sub(r"[ \u00a0\u202f\u2009'’]", "", spelled)
+    if digits[-1] in FRACTIONS:
+        return frozenset({int(digits[:-1] or 0) + FRACTIONS[digits[-1]]})
     marks = [char for char in digits if char in ".,"]
     if "-" in digits:
         return frozenset()
@@ -344,7 +349,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             take(figure)
     for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
-            take(_measured(text, figure, said=said))
+            measured = _measured(text, figure, said=said)
+            if figure.kind != "ordinal" or measured.unit in _UNITS_OF_TIME:  # `the third day`, and no third party
+                take(measured)
     take_free(months_alone(text, said=said))
     take_free(weekdays_alone(text) if said else ())
     found.sort(key=lambda figure: figure.start)
@@ -430,9 +437,13 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     if not figure.values:
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
+    if figure.end == end and (ordinal := _ORDINAL.match(text, end)):
+        of_time = _measured(text, replace(figure, end=ordinal.end()), said=said)
+        if of_time.unit in _UNITS_OF_TIME:
+            return replace(of_time, kind="ordinal")
+        return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()])
     if figure.end == end and (following.isalnum() or following == "_"):
-        ordinal = _ORDINAL.match(text, end)
-        return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
+        return None
     is_part = spelled[0] == "0" and len(spelled) > 1 and spelled.isdigit()  # of the number of an account
     numbers = None if said or figure.unit or len(spelled) > 3 else _NUMBERS_LINE.search(text, max(0, start - 24), start)
     if numbers and (not numbers.lastgroup or _BEHIND_NUMBER[numbers.lastgroup].match(text, end)):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from unicodedata import numeric
 
-from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure import Figure, Kind
 
 _LANGUAGES = {
     "en": "the of and is to in that for it with are was not than",
@@ -65,16 +66,22 @@ def number_words(text: str, language: str) -> list[Figure]:
     for each in dict.fromkeys((language, *_LANGUAGES)):
         for found in find_numbers(tokens, each, 0):
             start, end, value = tokens[found.start].start, tokens[found.end - 1].end, Fraction(str(found.value))
-            other = each != language and (value <= 1 or text[start:end].lower() in _OTHER_WORDS)
-            if not (found.is_ordinal or other):
-                numbers.append(Figure(start, end, text[start:end], frozenset({value}), worded=True))
+            other = each != language and (
+                (value <= 1 and not found.is_ordinal) or text[start:end].lower() in _OTHER_WORDS
+            )
+            if not other:
+                kind: Kind = "ordinal" if found.is_ordinal else "number"
+                numbers.append(Figure(start, end, text[start:end], frozenset({value}), worded=True, kind=kind))
     return sorted(numbers, key=lambda number: number.start - number.end)
 
 
+FRACTIONS = {each: Fraction(numeric(each)).limit_denominator(10) for each in "½¼¾⅓⅔"}
 ENGLISH_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 GERMAN_NUMBERS = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
 _ODD_WORDS = re.compile(
     r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)"
+    r"|(?P<a>(?!eines tages\b)eine?[mnrs]?(?= (?:tag|woche|monat|jahr|stunde|minute)e?[ns]?\b)"
+    r"|(?:(?<=within )|(?<=after )|(?<=takes ))an?(?= (?:day|week|month|year|hour|minute)\b(?!-)))"
     rf"|(?P<whole>{ENGLISH_NUMBERS}) and a half"
     rf"|(?P<zahl>andert|(?:{GERMAN_NUMBERS})ein)halb"
     r"|half an?(?= (?:dozen|million|hour|day|year)\b)|(?:eine? )?halbe[nrs]?(?= (?:dutzend|million|stunde|tag|jahr)))(?![^\W_])",
@@ -88,10 +95,10 @@ _WHOLES = {
 
 
 def odd_words(text: str) -> Iterator[Figure]:
-    """Words that count a dozen or a million, and halves: `a` dozen, `half a` million, `zweieinhalb` hours."""
+    """Words for one dozen, million or unit of time, and halves: `a` dozen, `half a` million, `eine` Woche, `zweieinhalb`."""
     for match in _ODD_WORDS.finditer(text):
         whole = _WHOLES.get((match["whole"] or match["zahl"] or "").lower(), 0)
-        value = Fraction(1) if match["one"] else whole + Fraction(1, 2)
+        value = Fraction(1) if match["one"] or match["a"] else whole + Fraction(1, 2)
         yield Figure(*match.span(), match[0], frozenset({value}), worded=True)
 
 
@@ -145,7 +152,8 @@ _SHARE = re.compile(
     r"|(?<!\be )\b(?P<plus>deux|trois|quatre|dos|tres?|cuatro|due|quattro|twee|drie)[ -]?(?P<pieces>tiers|tercios|terzi|derden?"
     rf"|quarts|cuartos{_PARTITIVE}|quarti|cuartas|kwart|cinquièmes|quint[aoi]s?|vijfden?|dixièmes|d[ée]cim[aoi]s?|tienden?)\b"
     r"(?: partes\b)?(?! d(?:['’]|e )(?:heure|h?ora)\b)"
-    r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b|[ -](?:majority|mehrheit))",
+    rf"|(?<![\w/.,])(?:(?P<above>[1-9])/(?P<below>[2-9]|10)|(?P<sign>[{''.join(FRACTIONS)}]))"
+    r"(?= (?:of|der|des|von)\b|[ -](?:majority|mehrheit))",
     re.IGNORECASE,
 )
 
@@ -181,7 +189,7 @@ def shares(text: str, *, said: bool) -> Iterator[Figure]:
         name = next((match[each] for each in names if match[each]), "")
         many = next((each for each, words in _MANY if re.match(words, count)), 1)
         below = next((each for each, words in _PARTS if re.match(words, name.lower())), 2)
-        part = Fraction(int(match["above"] or many), int(match["below"] or below))
+        part = FRACTIONS.get(match["sign"] or "") or Fraction(int(match["above"] or many), int(match["below"] or below))
         values = frozenset(
             {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
         )

@@ -263,6 +263,38 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("3 of 4: IBAN DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
         ("Release v2.14.0; p95 180 ms; 1.8M/day", "v2.14.0; 2.14.0; 0.18 s; 1.8 million; 01ab", "v2.15.0; 1.8 s; 1.9M"),
         ("Fünf Jahre Garantie, notice of two months", "a five-year warranty; two-month notice", "a four-year warranty"),
+        (
+            "The offer ends on the third day after it is sent.",
+            "on the third day; on the 3rd day; am dritten Tag; am 3. Tag; le troisième jour; in the first week; the second offer",
+            "on the fourth day; on the 4th day; am vierten Tag; am ersten Tag; am 4. Tag; le quatrième jour; the 21st day",
+        ),
+        (
+            "Die Frist endet am 3. Werktag; ab dem zweiten Jahr sind es zehn.",
+            "am dritten Werktag; on the third working day; from the 2nd year on; im 2. Jahr; the third quarter; three",
+            "am vierten Werktag; am 2. Werktag; 0th day; from the third year on; im 3. Jahr; from the first year on",
+        ),
+        (
+            "Die Frist ist innerhalb eines Monats.",
+            "ein Monat; innerhalb eines Monats; in einem Monat; einen Monat; one month; within a month; 1 Monat; eines Tages",
+            "eine Woche; innerhalb einer Woche; one week; within a week; ein Jahr; zwei Monate; it takes a year",
+        ),
+        (
+            "Notice: one week.",
+            "eine Woche; in einer Woche; 7 days; it takes a week",
+            "einen Monat; within a day; in einem Jahr",
+        ),
+        (
+            "The monthly rent is 900 EUR, for 3 years.",
+            "einen Monat; one month of rent",
+            "eine Woche; one week; ein Jahr",
+        ),
+        ("The rent is 900 EUR.", "one month of rent is 900 EUR; für einen Monat", "two months; 7 days"),
+        (
+            "It takes 1½ hours, ¾ of them at night.",
+            "1.5 hours; 1½ Stunden; 1 ½ hours; 90 minutes; anderthalb Stunden; 75 %; ¾ of them; three quarters of them",
+            "2½ hours; 1¼ hours; ½ hour; 1 hour; ½ of it; ¼ of it; 50 %",
+        ),
+        ("One and a half hours; a third of it.", "1½ hours; ⅓ of it", "½ hour; ⅔ of it; 3½ hours"),
         ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
