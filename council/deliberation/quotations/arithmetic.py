@@ -203,25 +203,21 @@ def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) ->
     if not is_price(said):
         return False
     prices = [each for each in cited if each.unit == said.unit and is_price(each)]
-    rates = list({each.value: each for each in (*named, *cited) if each.unit == "%"}.values())
-    shares = [(each.value / 100, 1 - each.value / 100, 1 + each.value / 100) for each in rates[:_MAX_RATES]]
+    rates = list({each.value / 100: each for each in (*named, *cited) if each.unit == "%"})[:_MAX_RATES]
+    parts = [part for rate in rates for part in (rate, 1 - rate, 1 + rate)]
     counts = [each.bare_value for each in named if each.bare and (not each.unit or each.unit in LENGTHS)]
-    factors = [*((each,) for each in counts), *shares]
-    many = {a * b for at, count in enumerate(counts, 1) for others in factors[at:] for b in others for a in [count]}
-    once = {each for some in factors for each in some}
-    for one in prices:
-        in_a_period = _in_a_period(said, one)
-        if _is(said, [*(each * one.value for each in many - {1}), *(a * b for a in once for b in in_a_period)]):
-            return True
+    many = {count * each for at, count in enumerate(counts, 1) for each in (*counts[at:], *parts)} - {1}
+    found = [each * price.value for price in prices for each in many]
+    found += (each * paid for price in prices for paid in _in_a_period(said, price) for each in (*counts, *parts))
     of_each = {each.value for each in prices if each.value > _slack(said, said.value)}
     if len(of_each) > _MAX_COMPARED:
-        return False
-    if _is(said, (rate[2] * (one + other) for rate in shares for one, other in combinations(of_each, 2))):
-        return True  # with the tax on both
-    if len(counts) != 2:
-        return False
-    totals = [counts[0] * one + counts[1] * other for one, other in permutations(of_each, 2)]
-    return any(abs(total - wanted) < _CENT for total, wanted in product(totals, _floats(said.values)))
+        return _is(said, found)
+    taxed = ((1 + rate) * (one + other) for rate in rates for one, other in combinations(of_each, 2))
+    pairs = permutations(of_each, 2) if len(counts) == 2 else ()
+    totals = [counts[0] * one + counts[1] * other for one, other in pairs]
+    return _is(said, (*found, *taxed)) or any(
+        abs(each - wanted) < _CENT for each in totals for wanted in _floats(said.values)
+    )
 
 
 def _is_total(
@@ -234,25 +230,18 @@ def _is_total(
     """True for the sum of any three figures, or of some in a row or below one another. Of few figures, one of them `named`,
     one may be subtracted from two, or two from one. A column is also added up with its signs."""
     alike = [each for each in cited if each.value and _may_add(said, (each,))]
-    if len(alike) <= _MAX_TRIPLES and any(
-        _may_add(said, three) and _is(said, [sum(each.value for each in three)]) for three in combinations(alike, 3)
-    ):
+    triples = combinations(alike, 3) if len(alike) <= _MAX_TRIPLES else ()
+    if any(_may_add(said, three) and _is(said, [sum(each.value for each in three)]) for three in triples):
         return True
-    measured = [each.value for each in alike if each.unit == said.unit or (not each.unit and each.value >= _SMALL)]
-    if (
-        said.value >= _SMALL
-        and len(measured) <= _MAX_SUBTRACTED
-        and any(
-            _is(said, (abs(sum(three) - 2 * each) for each in three))
-            for three in combinations(measured, 3)
-            if not {each.value for each in named}.isdisjoint(three)
-        )
-    ):
-        return True
-    signed = [[-each.value if each.sign == "-" else each.value for each in column] for column in columns]
-    mixed = [column for column in signed if len(column) > 1 and min(column) < 0]
-    if said.value >= _SMALL and _is(said, (abs(sum(part)) for column in mixed for part in (column, column[1:]))):
-        return True
+    if said.value >= _SMALL:
+        measured = [each.value for each in alike if each.unit == said.unit or (not each.unit and each.value >= _SMALL)]
+        few = combinations(measured, 3) if len(measured) <= _MAX_SUBTRACTED else ()
+        names = {each.value for each in named}
+        found = [abs(sum(three) - 2 * each) for three in few if not names.isdisjoint(three) for each in three]
+        signed = [[-each.value if each.sign == "-" else each.value for each in column] for column in columns]
+        mixed = [column for column in signed if len(column) > 1 and min(column) < 0]
+        if _is(said, [*found, *(abs(sum(part)) for column in mixed for part in (column, column[1:]))]):
+            return True
     rows = [each for each in in_order if each.value and _may_add(said, (each,))]
     return any(_is_sum_of_some(said, run) for run in (rows, *columns))
 

@@ -327,6 +327,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "Four votes were cast; Drei Mitglieder; Three people came; Six of them stayed",
             "Six votes were cast; Five votes were cast; Fünf Mitglieder kamen",
         ),
+        (
+            "A quarter of the 144 members must come.",
+            "36 votes are needed; Es sind 36 Mitglieder",
+            "63 votes are needed",
+        ),
         ("Open on Monday and Thursday.", "Two days a week; An zwei Tagen pro Woche", "Three days a week; In two days"),
         ("Montag bis Freitag", "Five days a week", "Six days a week"),
         ("A 3,000, B 4,500 EUR", "B is 1.5 times as dear", "B is 1.8 times as dear; Twofold"),
