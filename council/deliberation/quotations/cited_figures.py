@@ -66,6 +66,7 @@ _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `bot
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
+_ARTICLE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
 _NAMED_NUMBER = re.compile(  # `Station Road 4`, where a document calls it so, is no 4
     r"\b(?P<name>[^\W\d_a-zß-ÿ][a-zß-ÿ][\w'’-]* (?P<number>[0-9]{1,3}))(?![\w%]|[.,][0-9])(?:[\s*_-]*(?P<noun>[^\W\d_]{2,}))?"
 )
@@ -235,10 +236,13 @@ class FigureIndex:
         return bool(alike) and not self.says(said) and not within.get(said.rough, False)
 
     def contradicts(self, said: Figure) -> bool:
-        """True when another number of the same things is there, and for one month no price by the month."""
+        """True when another number of the same things is there."""
+        return _thing(said) in self._things and bool(said.unit or said.noun)
+
+    def is_by(self, said: Figure) -> bool:
+        """True for one month where an amount is by the month."""
         minutes = said.value * _MONTH if said.unit == "month" else said.value
-        is_period = said.unit and any(abs(each.per * _MONTH - minutes) < minutes / 100 for each in self.figures)
-        return _thing(said) in self._things and bool(said.unit or said.noun) and not is_period
+        return any(abs(each.per * _MONTH - minutes) < minutes / 100 for each in self.figures)
 
 
 def _keys(figure: Figure) -> set[object]:
@@ -351,6 +355,8 @@ class CitedFigures:
             return "said" if figure.weekday in known else None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
+        if _is_one_length(figure) and any(each.index.is_by(figure) for each in lines):
+            return "said"
         is_of_week = figure.unit == "minute" and figure.per == _WEEK  # `two days a week`, on Monday and on Thursday
         if is_of_week and any(figure.value == _DAY * len(each.weekdays) for each in lines):
             return "said"
@@ -363,8 +369,8 @@ class CitedFigures:
 
     @staticmethod
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
-        is_one = figure.unit in LENGTHS and figure.bare == {Fraction(1)}
-        may_count = figure.worded and (figure.is_count or is_one or figure.kind == "ordinal")
+        is_article = _is_one_length(figure) and _ARTICLE.match(figure.text) is not None
+        may_count = figure.worded and (figure.is_count or is_article or figure.kind == "ordinal")
         if may_count and not any(each.index.contradicts(figure) for each in lines):
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
@@ -453,6 +459,11 @@ def _counts_things(figure: Figure) -> bool:
     return figure.kind == "number" and not figure.unit and figure.text.isdigit()
 
 
+def _is_one_length(figure: Figure) -> bool:
+    """True for `one month` and `eine Woche`."""
+    return figure.worded and figure.unit in LENGTHS and figure.bare == {Fraction(1)}
+
+
 def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
@@ -472,6 +483,8 @@ def _says(source: Figure, said: Figure) -> bool:
         # `20 cats` and `up to 20` are no 20 December.
         counts = said.rough or ((said.worded or said.text.isdigit()) and len(said.noun) >= _THING)
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
+    if "ordinal" in (said.kind, source.kind) and "" in (said.unit, source.unit):  # the second year is no 24
+        return bool(said.bare & source.bare) and (said.kind == "ordinal" or len(said.noun) < _THING)
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months

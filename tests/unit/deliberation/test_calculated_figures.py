@@ -371,7 +371,7 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         (
             "24 yes, 12 no.",
             "Two thirds voted yes; 67 % voted yes; Ein Drittel war dagegen",
-            "Drei Viertel waren dafür; 76 %",
+            "Drei Viertel waren dafür; 76 %; From the 2nd year on",
         ),
         ("The club has 142 members, of which 37 are young.", "26 % are young; The rest, 74 %", "28 % are young; 62 %"),
         (

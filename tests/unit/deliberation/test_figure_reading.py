@@ -266,7 +266,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         (
             "The offer ends on the third day after it is sent.",
             "on the third day; on the 3rd day; am dritten Tag; am 3. Tag; le troisième jour; in the first week; the second offer",
-            "on the fourth day; on the 4th day; am vierten Tag; am ersten Tag; am 4. Tag; le quatrième jour; the 21st day",
+            "on the fourth day; on the 4th day; am vierten Tag; am ersten Tag; am 4. Tag; le quatrième jour; 3 halls",
         ),
         (
             "Die Frist endet am 3. Werktag; ab dem zweiten Jahr sind es zehn.",
@@ -288,7 +288,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "einen Monat; one month of rent",
             "eine Woche; one week; ein Jahr",
         ),
-        ("The rent is 900 EUR.", "one month of rent is 900 EUR; für einen Monat", "two months; 7 days"),
+        ("The rent is 900 EUR.", "900 EUR für einen Monat; within a week", "one month of rent; two months; 7 days"),
         (
             "It takes 1½ hours, ¾ of them at night.",
             "1.5 hours; 1½ Stunden; 1 ½ hours; 90 minutes; anderthalb Stunden; 75 %; ¾ of them; three quarters of them",
