@@ -4,8 +4,9 @@ A figure belongs to the citation behind it. It also belongs to the one before it
 the cited lines say it in any spelling, with the headings and the table header above them. So does one that the task says,
 and one that follows from what was cited (`arithmetic`). `about`, `over` and `under` leave a little room.
 
-A small number in letters is often a count of the writer's own: it must disagree with a number of the same things. A small
-number in digits may be the count of the lines or places that are cited.
+A small number in letters is often a count of the writer's own: it must disagree with a number of the same things. So must
+`the third day` with another day, and the article in `eine Woche` with another length of time. A small number in digits may
+be the count of the lines or places that are cited.
 """
 
 from __future__ import annotations
