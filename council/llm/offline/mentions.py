@@ -85,12 +85,15 @@ class Mention:
         return frozenset(YEAR.findall(self.clause)), times, frozenset(numbered), names
 
     def _times(self, text: str) -> frozenset[str]:
-        """Of a date, the amounts that it may be the time of: two balances differ, and so do their days. Days tell no counts
-        apart, since what is counted once is dated in several ways."""
+        """Of a date, the amounts that it may be the time of: two balances differ, and so do their days. Of a time of day, the
+        days. Days tell no counts apart, since what is counted once is dated in several ways."""
         language = self.statement.language
-        if self.kind == "date":
-            amounts = (match for match in figures().finditer(text[:MAX_CHARS]) if match.lastgroup == "amount")
-            return frozenset(str(value_of(match, "amount", language)) for match in amounts)
+        if self.kind in ("date", "clock"):
+            found = figures().finditer(text[:MAX_CHARS])
+            values = [(match.lastgroup or "", value_of(match, match.lastgroup or "", language)) for match in found]
+            if self.kind == "date":
+                return frozenset(str(value) for kind, value in values if kind == "amount")
+            return frozenset(str(value[1:]) for _, (value, _) in values if isinstance(value, tuple) and value[2])
         return periods_of(text, language, of_days=self.kind in ("amount", "bare"))
 
 
@@ -225,6 +228,11 @@ def _dates_the_text(before: str, after: str) -> bool:
     return bool(byline or _HEAD.fullmatch(before) or pattern("patterns", "dated", end=head).search(before[-24:]))
 
 
+def _ends_with_weekday(before: str) -> bool:
+    last = re.search(r"([^\W\d_]+)\.?,?\s*$", before[-14:])
+    return last is not None and last[1].lower() in words("words", "weekdays")
+
+
 def _names_a_thing(before: str, shown: str, after: str, language: str) -> bool:
     """Recognises a number that counts nothing: a year, a page, room 14, 7 Quay Terrace."""
     number_of = r"\.?\s*(?:[(:#-]\s*)?$"
@@ -233,5 +241,7 @@ def _names_a_thing(before: str, shown: str, after: str, language: str) -> bool:
         or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d?|0[.,]\d+", shown)
         or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
         or re.search("[#/]$", before)
+        or _ends_with_weekday(before)
+        or re.match(r"\s*(?:times as|mal so)\b", after)  # sixteen times as many
         or (language == "en" and re.match(r"\s[A-Z][a-z]+\s[A-Z][a-z]", after))
     )

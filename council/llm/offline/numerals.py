@@ -89,7 +89,8 @@ def misprinted(a: float, b: float) -> bool:
     """Recognises two figures of which one digit of four differs, or two neighbours have changed places."""
     one, other = (f"{abs(value):.2f}".removesuffix(".00") for value in (a, b))
     differ = sum(x != y for x, y in zip(one, other, strict=False))
-    return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1)
+    is_exact = max(len(one.rstrip("0")), len(other.rstrip("0"))) > 2  # 8,000 and 9,000 are no misprints of each other
+    return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1 and is_exact)
 
 
 def figures_of(text: str, language: str) -> frozenset[float | Day]:
@@ -136,7 +137,9 @@ def unit_of_column(text: str) -> tuple[str, str, float]:
         return "amount", named("currencies", found.group()), 1.0
     if "%" in text or re.search(r"percent|prozent|_pct", text, re.IGNORECASE):
         return "percent", "", 1.0
-    if found := re.search(rf"(?:[(\[,_]|\bin\s)\s*({spellings('measures')})\s*(?:[)\],]|$)", text, re.IGNORECASE):
+    if found := re.search(
+        rf"(?:^(?=\w\w)|[(\[,_]|\bin\s)\s*({spellings('measures')})\s*(?:[)\],]|$)", text, re.IGNORECASE
+    ):
         return "measure", named("measures", found.group(1)), 1.0
     if found := re.search(rf"(?:^|[(\[,_]|\bin\s)\s*({spellings('times')})\s*(?:[)\],]|$)", text, re.IGNORECASE):
         working = re.search("working|business|werkt|arbeitst", text, re.IGNORECASE)
