@@ -68,11 +68,11 @@ class Mention:
         return f"{self.kind} {self.unit}" if self.kind in ("amount", "measure") else self.kind
 
     @cached_property
-    def planned(self) -> bool:
-        """Rounded, or of a plan or a change: another figure is right as well."""
-        changed = pattern("patterns", "change").search(self.clause)
-        proposed = pattern("patterns", "proposed").search(self.statement.text)
-        return self.about or bool(changed or proposed)
+    def planned(self) -> frozenset[str]:
+        """The words that tell of a plan or a change: another figure is right as well."""
+        changed = pattern("patterns", "change").finditer(self.clause)
+        proposed = pattern("patterns", "proposed").finditer(self.statement.text)
+        return frozenset(match.group().lower() for match in (*changed, *proposed))
 
     @cached_property
     def members(self) -> tuple[frozenset[str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, combinations, pairwise, permutations, product, takewhile
 
@@ -31,6 +31,7 @@ _MAX_RATIO, _MAX_RATIO_UNNAMED = (
 _MAX_RATIO_SHARE = 2.0
 _ROUNDED = 0.002  # of a product, whose factors may be rounded
 _MAX_COLUMNS = 8  # of figures that may make one another; more would be cubic
+_FEWEST_ADDED = 3  # rows above a total that no word names
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -72,7 +73,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
         if lines[0].kind == "row":
             found += [*_products(lines), *(wrong for row in lines for wrong in _stated(row, None))]
             width = max(len(row.cells) for row in lines) if lines[0].header else 2
-            columns = [_column(lines, place) for place in range(-width + 1, 0)]
+            columns = _with_total([_column(lines, place) for place in range(-width + 1, 0)], lines[-1])
         else:
             amounts = [(s, [m for m in read_mentions([s]) if m.kind == "amount"]) for s in lines]
             single = [
@@ -132,6 +133,22 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     if len(entries) > 3 and entries[0].total and not any(e.total for e in entries[1:]):
         return [*entries[1:], entries[0]]  # the total heads its column
     return entries
+
+
+def _with_total(columns: Sequence[list[_Entry]], last: Statement) -> list[list[_Entry]]:
+    """The columns of a table, its last row being the total where two of them show it."""
+    adding = [
+        column
+        for column in columns
+        if len(column) > _FEWEST_ADDED and column[-1].row is last
+        and math.isclose(sum(entry.value for entry in column[:-1]), column[-1].value)
+    ]  # fmt: skip
+    if len(adding) < 2:
+        return list(columns)
+    return [
+        [*column[:-1], replace(column[-1], total="named")] if column and column[-1].row is last else column
+        for column in columns
+    ]
 
 
 def _cell(row: Statement, place: int) -> tuple[float | None, str]:
