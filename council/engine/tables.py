@@ -10,14 +10,11 @@ from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, S
 
 from council.storage.tables import NO_WORDS, SEALED, WORDS, metadata
 
-_Number = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows itself only in a column of this very type
-_RunId = String(64).with_variant(String(64, collation="C"), "postgresql")  # found by its beginning: byte by byte
-
 runs = Table(
     "runs",
     metadata,
-    Column("run", _Number, primary_key=True),
-    Column("run_id", _RunId, nullable=False, unique=True),
+    Column("run", BigInteger, primary_key=True),
+    Column("run_id", String(64, collation="C"), nullable=False, unique=True),  # found by its beginning: byte by byte
     Column("status", String(16), nullable=False),
     Column("type", String(64), nullable=False),
     Column("lane", String(64), nullable=False),
@@ -43,11 +40,9 @@ runs = Table(
     Column("place", BigInteger, nullable=False),  # in the order of admission
     Column("header", Text, info=WORDS),
     Column("receipt", Text, info=WORDS),
-    Index("ix_runs_open", "place", sqlite_where=text("open = 1"), postgresql_where=text("open = 1")),
+    Index("ix_runs_open", "place", postgresql_where=text("open = 1")),
     Index("ix_runs_ended_ns", "ended_ns", "text_bytes"),
-    Index(
-        "ix_runs_kept", "ended_ns", "text_bytes", sqlite_where=text("pruned = ''"), postgresql_where=text("pruned = ''")
-    ),
+    Index("ix_runs_kept", "ended_ns", "text_bytes", postgresql_where=text("pruned = ''")),
     Index("ix_runs_created", "created"),
     info={SEALED: True},
 )
@@ -55,7 +50,7 @@ runs = Table(
 steps = Table(
     "steps",
     metadata,
-    Column("run", _Number, primary_key=True, autoincrement=False),
+    Column("run", BigInteger, primary_key=True, autoincrement=False),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("kind", String(16), nullable=False),
     Column("name", Text, nullable=False, server_default="", info=WORDS),

@@ -33,8 +33,8 @@ dynamic_agents = Table(
     CheckConstraint("scope = 'user' OR status <> 'unverified'", name="unverified_is_never_global"),
     Index("idx_dynamic_agents_status", "status", "scope"),
     Index("idx_dynamic_agents_user", "created_by"),
-    Index("uq_dynamic_agents_own", "created_by", "role", unique=True, sqlite_where=_OWN, postgresql_where=_OWN),
-    Index("uq_dynamic_agents_global", "role", unique=True, sqlite_where=_GLOBAL, postgresql_where=_GLOBAL),
+    Index("uq_dynamic_agents_own", "created_by", "role", unique=True, postgresql_where=_OWN),
+    Index("uq_dynamic_agents_global", "role", unique=True, postgresql_where=_GLOBAL),
 )
 
 dynamic_agent_versions = Table(  # what each version was; `change` says in a few words why it came

@@ -591,6 +591,6 @@ def look_into(path: Path, look: Callable[[Tx], T]) -> T:
 def empty_database() -> sqlite3.Connection:
     """A database without rows, in memory."""
     raw = sqlite3.connect(":memory:", isolation_level=None, factory=LookingConnection)
-    for statement in schema_of("sqlite"):
+    for statement in schema_of(is_sqlite=True):
         raw.execute(statement)
     return raw

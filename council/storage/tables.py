@@ -1,7 +1,8 @@
 """The metadata for all tables, and SQLAlchemy's view of a transaction of the store. Loads SQLAlchemy: import it late.
 
-Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
-them (`python docs/make_schema.py`); an older one gets the tables that it lacks. No mapped classes, no sessions.
+Every room declares its tables on `metadata`. A new database is made from `schema.sql`, which is generated from them
+(`python docs/make_schema.py`) in the words of PostgreSQL; an older one gets the tables that it lacks.
+No mapped classes, no sessions.
 
 A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`. JSON_WORDS says that
 they stand in JSON values. `forget` and retention walk the metadata by that. A column of the type `Words`
@@ -25,11 +26,11 @@ from sqlalchemy import (
     TypeDecorator,
     create_engine,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from council.storage.versions import VERSIONS
+from council.storage.versions import NOW_MS, VERSIONS
 
 _NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -45,10 +46,6 @@ SEALED = "sealed"  # of a table: hashes stand on its words, and its own room cha
 GOES_WITH_RUN = "goes_with_run"  # of a table with a column `run_id`: retention deletes its rows with the run's journal
 
 metadata = MetaData(naming_convention=_NAMES)
-_NOW_MS = {  # `{now_ms}` in a view, where the databases have no common word
-    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-    "postgresql": "CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)",
-}
 _version = Table(  # as Alembic made it, which brought older versions forward
     "alembic_version",
     MetaData(),
@@ -88,7 +85,7 @@ def connection_over(raw: Any, *, is_sqlite: bool, redact: Callable[[str], str] |
 
 def add_view(name: str, select: str) -> None:
     """Declares a view beside the tables. `{now_ms}` in `select` stands for the present moment."""
-    metadata.info.setdefault("views", {})[name] = select.strip()
+    metadata.info.setdefault("views", {})[name] = select.strip().replace("{now_ms}", NOW_MS)
 
 
 def words_of(table: Table) -> list[Column[Any]]:
@@ -96,13 +93,13 @@ def words_of(table: Table) -> list[Column[Any]]:
     return [column for column in table.columns if column.info.get("words")]
 
 
-def schema(dialect: str) -> Iterator[str]:
-    """The statements that make a new database of the newest version, in their order."""
-    compiled = postgresql.dialect() if dialect == "postgresql" else sqlite.dialect()  # type: ignore[no-untyped-call]
+def schema() -> Iterator[str]:
+    """The statements that make a new database of the newest version on PostgreSQL, in their order."""
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     for table in [*metadata.sorted_tables, _version]:
-        yield str(CreateTable(table).compile(dialect=compiled)).strip()
+        yield str(CreateTable(table).compile(dialect=dialect)).strip()
         for index in sorted(table.indexes, key=lambda found: str(found.name)):
-            yield str(CreateIndex(index).compile(dialect=compiled)).strip()
+            yield str(CreateIndex(index).compile(dialect=dialect)).strip()
     for name, select in sorted(metadata.info.get("views", {}).items()):
-        yield f"CREATE VIEW {name} AS\n{select.replace('{now_ms}', _NOW_MS[dialect])}"
+        yield f"CREATE VIEW {name} AS\n{select}"
     yield f"INSERT INTO alembic_version (version_num) VALUES ('{VERSIONS[-1]}')"  # noqa: S608  our own constant

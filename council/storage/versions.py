@@ -21,6 +21,13 @@ _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advi
 VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 _TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _TABLES_POSTGRES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"  # and views
+NOW_MS = "CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)"  # PostgreSQL's word for the present moment
+_IN_SQLITE = {  # SQLite's words for those of PostgreSQL in `schema.sql`
+    "BYTEA": "BLOB",
+    "BIGSERIAL": "INTEGER",  # SQLite numbers rows itself only in a column of this very type
+    ' COLLATE "C"': "",  # SQLite compares byte by byte anyway
+    NOW_MS: "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+}
 _TABLE = re.compile(r"^CREATE (?:TABLE|VIEW|(?:UNIQUE )?INDEX \w+ ON) (\w+)", re.MULTILINE)
 
 
@@ -44,7 +51,7 @@ def bring_forward(tx: Tx) -> None:
             raise database_too_new(version)
         there = {row[0] for row in tx.execute(_TABLES_SQLITE if tx.is_sqlite else _TABLES_POSTGRES).fetchall()}
         tx.execute("DELETE FROM alembic_version")
-    for statement in schema_of("sqlite" if tx.is_sqlite else "postgresql"):
+    for statement in schema_of(is_sqlite=tx.is_sqlite):
         made = _TABLE.search(statement)
         if made is None or made[1] not in there:
             tx.execute(statement)
@@ -81,9 +88,11 @@ def make_own(tx: Tx, runtime: Path) -> None:
         write_atomic(runtime / HOME_FILE, f"{known}\n".encode())
 
 
-def schema_of(dialect: str) -> list[str]:
+def schema_of(*, is_sqlite: bool) -> list[str]:
     """The statements that make a new database."""
-    text = (files("council.storage") / "schema" / f"{dialect}.sql").read_text(encoding="utf-8")
+    text = (files("council.storage") / "schema.sql").read_text(encoding="utf-8")
+    for word, in_sqlite in _IN_SQLITE.items() if is_sqlite else ():
+        text = text.replace(word, in_sqlite)
     return [statement for statement in text.split(";\n") if statement.strip()]
 
 
