@@ -29,7 +29,8 @@ from council.storage.store import Store
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool
 from council.turns.bench import Bench
-from council.turns.equipment import Equipment, Models, RequestLimits, RunModels, Speaker
+from council.turns.equipment import Equipment, RequestLimits, Speaker
+from council.turns.metered_models import Models, RunModels
 from council.turns.run_guardrails import Guard, RunGuard
 from council.users.people import user_of
 from council.vault.contract import Vault

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, cast
 from council.agents.memory import Memory
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
 from council.app.knowledge_tools import build_cortex, build_library, build_texts, build_tools
-from council.app.metered_models import Spending
-from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, Admission, CommandType, CommandTypes
@@ -43,6 +41,8 @@ from council.storage.reader import Looking
 from council.storage.store import Store
 from council.systems import BareCore, Core, System
 from council.tools.registry import ToolRegistry
+from council.turns.metered_models import Models
+from council.turns.model_building import ModelPool, build_model
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
@@ -134,7 +134,7 @@ def build_app(
         if tracing is not None:
             events.subscribe(tracing.on_event)
         cassette = own if isinstance(own, ReplayModel) else None
-        spending = Spending(home, store, settings, keys, pool, clock, tracing, cassette)
+        spending = Models(home, store, settings, keys, pool, clock, tracing, cassette)
         if look is None:
             undo.callback(spending.close)
         _ = spending.embedding  # one that cannot be had is told now, and not when a question is asked
@@ -222,7 +222,7 @@ def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
     return {**plan_handlers(core.plans), **own}
 
 
-def _run_secret(spending: Spending, environ: Mapping[str, str], command: RunBase) -> bytes | None:
+def _run_secret(spending: Models, environ: Mapping[str, str], command: RunBase) -> bytes | None:
     recorded = spending.run_secret(command.task)
     if recorded is None and TEST_RUN_SECRET in environ:
         return bytes.fromhex(environ[TEST_RUN_SECRET])

@@ -20,7 +20,8 @@ from council.llm.base import is_extract, is_rehearsal
 from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
-from council.turns.equipment import Models, Speaker
+from council.turns.equipment import Speaker
+from council.turns.metered_models import Models
 from council.turns.run_guardrails import Guard
 
 _SHOWN = 3  # names in a note

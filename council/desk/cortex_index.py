@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from council.app.knowledge_tools import build_cortex, build_texts, read_rules
-from council.app.model_building import build_embedding_model, embedding_name
 from council.desk.desk import Desk
 from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
 from council.knowledge.cortex.hybrid_search import Search
@@ -17,6 +16,7 @@ from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.llm.retry import Retries
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
+from council.turns.model_building import build_embedding_model, embedding_name
 
 _PATIENCE_S = 5.0  # for another process that is writing the index; a small change takes it a fraction of that
 

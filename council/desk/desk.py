@@ -153,7 +153,7 @@ class Desk:
         from council.engine.runs import Premises
 
         def require_model(spelling: str) -> None:
-            from council.app.model_building import build_model
+            from council.turns.model_building import build_model
 
             build_model(self.home, self.settings, self.keys, spelling)
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from council.app.knowledge_tools import build_library, build_texts
-from council.app.model_building import build_model
 from council.budgets.metering import Calibration
 from council.commands.file_formats import Document, NotACommand, Problem, problems_of, read_document
 from council.commands.models import CommandBase, RunBase
@@ -27,6 +26,7 @@ from council.lines_and_pages import spelled, split_range, unit_of
 from council.llm.base import mode_of
 from council.storage.command_drop import is_command_name
 from council.storage.files import FileLock
+from council.turns.model_building import build_model
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"

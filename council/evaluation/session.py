@@ -16,7 +16,6 @@ from council.agents.manifest import seeds_folder
 from council.app import App, build_app
 from council.app.home_store import open_store
 from council.app.knowledge_tools import build_library, build_texts
-from council.app.model_building import model_price
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
@@ -39,6 +38,7 @@ from council.settings.table import ProtocolName
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from council.systems import System
+from council.turns.model_building import model_price
 
 _READ_FROM_FILES = ("scripted", "cassette")  # providers whose model is a file, relative to the home
 

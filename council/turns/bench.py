@@ -27,9 +27,10 @@ from council.llm.structured import Check, parse
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, mend, read_block
 from council.turns.costs import priced, sum_of, tokens_of, told_cost
-from council.turns.equipment import Equipment, Models, Speaker
+from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
+from council.turns.metered_models import Models
 from council.turns.requests import Requests
 from council.turns.result import CallPurpose, ModelCall, TurnResult
 from council.turns.run_guardrails import Guard, RunGuard

@@ -26,7 +26,6 @@ from typing import Literal
 from council.agents.manifest import load_personas, require_roles, seeds_folder
 from council.app.home_store import build_key_source, look_at
 from council.app.knowledge_tools import read_rules
-from council.app.model_building import build_model, provider_of
 from council.audit.head_file import HEAD_FILE, lost_end
 from council.commands.file_formats import NotACommand
 from council.commands.recurring import parse_recurring
@@ -48,6 +47,7 @@ from council.storage.files import FileLock, read_limited
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
+from council.turns.model_building import build_model, provider_of
 from council.upkeep.copies import copies_of, day_of
 from council.upkeep.model_trial import trial
 from council.upkeep.repair import damaged_sessions, session_files, strays

@@ -13,7 +13,6 @@ from operator import mul
 from typing import Any, Literal
 
 from council.agents.manifest import load_personas, seeds_folder
-from council.app.model_building import build_embedding_model, build_model, model_price, provider_of
 from council.budgets.prices import Price
 from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock
@@ -21,6 +20,7 @@ from council.llm.base import Message, Model, Reply, ToolSpec, Usage
 from council.llm.providers import BUILT_IN, ListedModel, installed_providers
 from council.llm.reply_limits import whole_characters
 from council.settings import Home, ProviderKeys, Settings
+from council.turns.model_building import build_embedding_model, build_model, model_price, provider_of
 
 _MEANINGS = ("Where do we keep the car?", "Which garage is the automobile in?", "The soup is too salty.")
 LOCAL_TIMEOUT_S = 2.0  # a server on this machine answers at once, or is not there

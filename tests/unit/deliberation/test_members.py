@@ -11,7 +11,7 @@ import pytest
 from council.deliberation.members import Chains, StartView
 from council.deliberation.names import Names
 from council.errors import ConfigError, Drift
-from council.turns.equipment import Models
+from council.turns.metered_models import Models
 from tests.rehearsal import TRIAD, speaker
 
 COUNCILS = speaker("COORDINATOR", models=("a:old",), model="a:old")

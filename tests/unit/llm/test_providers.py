@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from council.app.model_building import build_model, provider_of
 from council.errors import ConfigError
 from council.llm import providers
 from council.llm.presets import ollama_base_url
 from council.llm.providers import BUILT_IN, GROUP
 from council.settings import Home, ProviderKeys, Settings, load_provider_keys
+from council.turns.model_building import build_model, provider_of
 from tests.fake_openai import FakeOpenAI, Manners
 
 ROOT = Path(__file__).parents[3]
@@ -262,7 +262,7 @@ def test_building_a_built_in_model_neither_scans_nor_loads_the_others() -> None:
     code = (
         "import sys, importlib.metadata as m\n"
         "from pathlib import Path\n"
-        "from council.app.model_building import build_model\n"
+        "from council.turns.model_building import build_model\n"
         "from council.settings import Home, ProviderKeys, Settings\n"
         "m.entry_points = None\n"
         "build_model(Home(Path('.')), Settings(model='offline'), ProviderKeys())\n"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.model_building import ModelPool, embedding_name, model_price, provider_of
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
@@ -22,16 +21,25 @@ from council.llm.replay import ReplayModel
 from council.llm.retry import Retries, with_fallbacks
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
-from council.turns.equipment import Models, RunModels
+from council.turns.model_building import ModelPool, embedding_name, model_price, provider_of
 
 if TYPE_CHECKING:
     from council.telemetry.tracing import Tracing
 
 
+@dataclass(frozen=True)
+class RunModels:
+    """The models of one run by their chain, and what its tools search with, if anything; its budget is asked by all."""
+
+    of: Callable[[tuple[str, ...]], Model]
+    embedder: Embedder | None = None
+
+
 @dataclass(eq=False)
-class Spending:
-    """The `Models` of a council, with one calibration and one day for all of them. A `cassette`
-    answers in place of every model, and knows a run by its secret. `only_model` answers whatever the chain is."""
+class Models:
+    """The models of all runs, by chain: spellings of which each stands in for the one before it. One calibration and one day
+    count for all of them. A `cassette` answers in place of every model, and knows a run by its secret. `only_model` answers
+    whatever the chain is."""
 
     home: Home
     store: Store
@@ -54,6 +62,7 @@ class Spending:
         self._price = cache(partial(model_price, settings))  # the bundled table is large
 
     def of_council(self, model: str) -> Models:
+        """The same for a run whose council asks `model`, whatever the daemon runs with; empty: as the daemon."""
         if model in ("", self.settings.model) or self.cassette is not None or self.only_model is not None:
             return self
         other = copy(self)
@@ -61,43 +70,52 @@ class Spending:
         return other
 
     def asking(self, model: Model) -> Models:
+        """The same for runs that are told again: each asks `model`, whatever its chain."""
         other = copy(self)
         other.only_model = model
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
         return self.settings.chain(role, manifest, command)
 
     def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """The names on receipts and pages. Raises ConfigError for a model that cannot be had."""
         return tuple(self.pool.get(spelling).name for spelling in chain)
 
     def price(self, name: str) -> Price | None:
+        """None when nobody knows it."""
         return self._price(name)
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
+        """The characters that the smallest context among them holds, as far as this run knows."""
         if self.cassette is not None:
             return self.cassette.run_of(run_secret).window_chars
         models = {spelling: self.pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
     def second_opinion(self, run_secret: str) -> str:
+        """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
         if self.cassette is None:
             return self.settings.guardrail_model or ""
         return self.settings.model if self.cassette.opinions_of(run_secret) else ""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
+        """The name of that model on pages. Raises ConfigError for one that cannot be had."""
         recorded = self.cassette.opinions_of(run_secret) if self.cassette is not None else ""
         return recorded or self.names((spelling,))[0]
 
     @property
     def embedding(self) -> str:
-        """Empty without an embedding model, and beside a cassette or the offline engine. Raises ConfigError."""
+        """The name of what tools search with. Empty without an embedding model, and beside a cassette or the offline engine.
+        Raises ConfigError."""
         if self.cassette is not None or self.settings.embedding_model is None or self.settings.model == "offline":
             return ""
         return self._embedder(lambda inner: inner).name
 
     @property
     def meanings(self) -> str:
+        """The name under which the vectors lie that tools search by, now or when it was recorded; empty without."""
         return embedding_name(self.settings) if self.cassette is None else self.cassette.header.meanings
 
     def run_secret(self, task: str) -> bytes | None:
@@ -106,13 +124,15 @@ class Spending:
         return self.cassette.run_secret_for(task) if self.cassette is not None and task else None
 
     def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have, where it is one that was recorded."""
         return self.cassette.run_of(run_secret).day if self.cassette is not None else None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
         return self.pool.embedder(self.settings.embedding_model or "", around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models by chain. Using one raises ConfigError when a limit in dollars is set and its price is not known."""
+        """A run's models, which ask its budget before each call. `chair`: the closing call's, empty for none. Using one raises
+        ConfigError when a limit in dollars is set and its price is not known."""
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
@@ -154,4 +174,5 @@ class Spending:
         return RunModels(models, embedder if tracing is None else tracing.embedder(run.id, embedder))
 
     def close(self) -> None:
+        """Closes at the end of the process."""
         self._calibration.save(self.store)
