@@ -42,13 +42,20 @@ def decode_json(encoded: bytes | str, type: Any = Any) -> Any:
     return json_decoder(type).decode(encoded)
 
 
-def nests_deeper(value: Any, levels: int) -> bool:
-    """Tells whether dicts and lists lie in one another deeper than so many levels."""
+def parts_of(value: Any, levels: int) -> list[Any]:
+    """A JSON value and all that it holds, keys too, the outer before the inner. Raises RecursionError where dicts and lists
+    lie in one another deeper than so many levels."""
+    found: list[Any] = []
     level = [value]
     for _ in range(levels):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        found += level
+        inner = [
+            [*one, *one.values()] if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
+        ]
         level = [part for parts in inner for part in parts]
-    return bool(level)
+        if not level:
+            return found
+    raise RecursionError
 
 
 @overload

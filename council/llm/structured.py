@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 from council.llm.base import Finish, Message, Model, RequestOptions
 from council.llm.extraction import Extract, extract, extract_block
 from council.markup import BLANK, without_thoughts
+from council.typed_json import parts_of
 
 MAX_REPLY_CHARS = 1024 * 1024  # of the text of one object
 MAX_DEPTH = 64  # of lists and objects in one another
@@ -188,24 +189,18 @@ _TOO_DEEP = ReplyProblem(f"the object is nested deeper than {MAX_DEPTH} levels")
 
 def _unsound(value: Any) -> ReplyProblem | None:
     """Finds what JSON can spell and nothing can hold: numbers out of range, half characters, bottomless nesting."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for entry in level:
-            if isinstance(entry, int) and abs(entry) > _MAX_INT:
-                return ReplyProblem(_too_big(entry))
-            if isinstance(entry, float) and not math.isfinite(entry):
-                return ReplyProblem("a number is out of range")
-            if isinstance(entry, str) and entry.encode("utf-8", "replace").decode() != entry:
-                return ReplyProblem(f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
-            if isinstance(entry, dict):
-                inner += [*entry.keys(), *entry.values()]
-            elif isinstance(entry, list):
-                inner += entry
-        if not inner:
-            return None
-        level = inner
-    return _TOO_DEEP
+    try:
+        parts = parts_of(value, MAX_DEPTH)
+    except RecursionError:
+        return _TOO_DEEP
+    for part in parts:
+        if isinstance(part, int) and abs(part) > _MAX_INT:
+            return ReplyProblem(_too_big(part))
+        if isinstance(part, float) and not math.isfinite(part):
+            return ReplyProblem("a number is out of range")
+        if isinstance(part, str) and part.encode("utf-8", "replace").decode() != part:
+            return ReplyProblem(f"the text {_quoted(part)} holds half of a \\u pair of escapes")
+    return None
 
 
 def _respelled(text: str) -> Any | None:

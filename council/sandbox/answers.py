@@ -17,7 +17,7 @@ from council.ids import UNSEEN
 from council.safety.untrusted import clean, plain_line
 from council.sandbox.inside import OUT_OF_MEMORY
 from council.sandbox.job import Level, Limits, Result, Status
-from council.typed_json import decode_json
+from council.typed_json import decode_json, parts_of
 
 MAX_DEPTH = 32
 _MAX_INTEGER = 2**63
@@ -90,19 +90,13 @@ def lost(level: Level, wall_s: float) -> Result:
 
 
 def _flaw_in(value: Any) -> str:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += [*one, *one.values()]
-            elif isinstance(one, list):
-                inner += one
-            elif isinstance(one, int) and not -_MAX_INTEGER <= one < _MAX_INTEGER:
-                return "it holds an integer of more than 64 bits"
-            elif isinstance(one, str) and _UNCLEAN.search(one.replace(_EMOJI, "")):
-                return "it holds invisible or control characters"
-        if not inner:
-            return ""
-        level = inner
-    return f"it is nested more than {MAX_DEPTH} deep"
+    try:
+        parts = parts_of(value, MAX_DEPTH)
+    except RecursionError:
+        return f"it is nested more than {MAX_DEPTH} deep"
+    for one in parts:
+        if isinstance(one, int) and not -_MAX_INTEGER <= one < _MAX_INTEGER:
+            return "it holds an integer of more than 64 bits"
+        if isinstance(one, str) and _UNCLEAN.search(one.replace(_EMOJI, "")):
+            return "it holds invisible or control characters"
+    return ""

@@ -21,7 +21,7 @@ from council.errors import CouncilError
 from council.llm.http_failures import CONNECT_TIMEOUT_S, CertificatesUnusable, tls_context
 from council.redaction import MASK, Redactor, Secret
 from council.specialists.request_templates import FilledRequest
-from council.typed_json import nests_deeper
+from council.typed_json import parts_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -30,7 +30,7 @@ MAX_REQUEST_BYTES = 64 << 10
 MAX_REPLY_BYTES = 256 << 10
 SEND_TIMEOUT_S = 20.0
 _PORT = 443
-_MAX_DEPTH = 32  # of a reply's JSON; what is deeper is told as text
+_MAX_DEPTH = 32  # of a reply's JSON
 _ADDRESSES = 4  # tried, of those that a name has
 _GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 _V4_INSIDE = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))  # 6to4, Teredo: they lead on
@@ -158,11 +158,10 @@ async def reply_of(response: httpx2.Response) -> OutsideReply:
     text = data.decode("utf-8", "replace")
     try:
         body = json.loads(text, parse_constant=str, parse_int=lambda said: int(said) if len(said) < 19 else said)
+        parts_of(body, _MAX_DEPTH)  # what is deeper is told as text
     except (ValueError, RecursionError):
         body = text
-    return OutsideReply(
-        status, text if nests_deeper(body, _MAX_DEPTH) else body, "" if response.is_success else f"it answered {status}"
-    )
+    return OutsideReply(status, body, "" if response.is_success else f"it answered {status}")
 
 
 def _without(reply: OutsideReply, secrets: Mapping[str, Secret]) -> OutsideReply:

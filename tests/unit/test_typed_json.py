@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from council.typed_json import convert, decode_json
+from council.typed_json import convert, decode_json, parts_of
 
 # In a process of its own: where types are worked out by several threads at once, it ends with SIGSEGV.
 _THREADS = """\
@@ -17,7 +17,7 @@ import threading
 
 import msgspec
 
-from council.typed_json import convert, decode_json
+from council.typed_json import convert, decode_json, parts_of
 
 sys.setswitchinterval(1e-6)
 for number in range(100):
@@ -89,3 +89,10 @@ def test_json_is_read_as_the_type_and_plain_values_alike() -> None:
 def test_what_is_not_of_the_type_is_refused(wrong: str) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_json(wrong, Place)
+
+
+def test_a_value_is_taken_apart_with_its_keys_as_deep_as_it_may_be() -> None:
+    value = {"a": [1, {"b": None}]}
+    assert parts_of(value, 4) == [value, "a", [1, {"b": None}], 1, {"b": None}, "b", None]
+    with pytest.raises(RecursionError):
+        parts_of(value, 3)
