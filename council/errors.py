@@ -79,7 +79,7 @@ class CouncilError(Exception):
 
     code: str = "internal"
     exit_code: ClassVar[int] = EXIT_FAILED
-    http_status: ClassVar[int] = 500
+    http_status: int = 500
 
     def __init__(self, message: str, *, fix: str = "", **data: object) -> None:
         super().__init__(message)

@@ -14,7 +14,6 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from council import __version__
-from council.errors import CouncilError
 from council.events import WorldChange, WorldRound
 from council.sandbox.job import MAX_CODE_BYTES
 from council.web.json_bodies import JsonRoute
@@ -23,7 +22,7 @@ from council.web.problems import PROBLEM
 from council.world import statements as sql
 from council.world.kernel import snapshot, state_hash
 from council.world.world_rules import RULES
-from council.world.world_store import Book, Late, OpenRound, Player, deadline_utc, no_world
+from council.world.world_store import Book, Late, OpenRound, Player, WorldRefused, deadline_utc, no_world
 
 _MOST = 500
 _CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]
@@ -135,13 +134,6 @@ _LATE: dict[int | str, dict[str, Any]] = {
 }
 
 
-class MissingKey(CouncilError):
-    """A request without a key where one is needed."""
-
-    code = "key_missing"
-    http_status = 401
-
-
 async def _book(request: Request) -> Book:
     book: Book = request.app.state.book
     return book
@@ -152,9 +144,8 @@ BookHere = Annotated[Book, Depends(_book)]
 
 def _caller(book: BookHere, key: Annotated[str | None, Security(_KEY)]) -> Player:
     if key is None:
-        raise MissingKey(
-            "this route needs a key.", fix="send it in the header X-API-Key; POST /v1/agents/register gives one"
-        )
+        fix = "send it in the header X-API-Key; POST /v1/agents/register gives one"
+        raise WorldRefused("key_missing", "this route needs a key.", fix=fix)
     return book.player_of(key)
 
 

@@ -45,32 +45,24 @@ _KEPT_WHOLE = 50  # every so many rounds the state is kept; those between are wo
 _LETTERS_KEPT = 100  # rounds
 
 
-class WorldRefused(CouncilError):
-    """A request that the world, as it is now, does not grant."""
+_STATUS = {  # in HTTP, by the code of a refusal; 409 for every other
+    "key_missing": 401,
+    "key_unknown": 403,
+    "banned": 403,
+    "no_world": 404,
+    "round_not_found": 404,
+    "mechanism_not_found": 404,
+    "idempotency_conflict": 422,
+}
 
-    http_status = 409
+
+class WorldRefused(CouncilError):
+    """A request that the world, as it is now, does not grant. `code` says why."""
 
     def __init__(self, code: str, message: str, *, fix: str = "") -> None:
         super().__init__(message, fix=fix)
         self.code = code
-
-
-class WorldNotFound(WorldRefused):
-    """Something that is not there."""
-
-    http_status = 404
-
-
-class PlayerRefused(WorldRefused):
-    """A key that is no player's, or of one who is banned."""
-
-    http_status = 403
-
-
-class KeyConflict(WorldRefused):
-    """An idempotency key that was used for something else."""
-
-    http_status = 422
+        self.http_status = _STATUS.get(code, 409)
 
 
 class WorldUnreadable(CouncilError):
@@ -152,7 +144,7 @@ class Book:
         """Raises WorldRefused for a round that was not settled."""
         told = self._store.read(lambda tx: _receipt(tx, round_id))
         if told is None:
-            raise WorldNotFound("round_not_found", f"round {round_id} is not settled.")
+            raise WorldRefused("round_not_found", f"round {round_id} is not settled.")
         return told
 
     def receipts(self, since_round: int, count: int) -> list[dict[str, Any]]:
@@ -185,7 +177,7 @@ class Book:
         """A proposal: its rules, its canary, and its votes while it is voted on. Raises WorldRefused for none."""
         told = self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISM, (mechanism_id,)))
         if not told:
-            raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
+            raise WorldRefused("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
         return told[0]
 
     def mechanisms(self, status: str, count: int, skip: int = 0) -> list[dict[str, Any]]:
@@ -216,9 +208,9 @@ class Book:
 
         player = self._store.read(look)
         if player is None:
-            raise PlayerRefused("key_unknown", "no player has this key.", fix="register: POST /v1/agents/register")
+            raise WorldRefused("key_unknown", "no player has this key.", fix="register: POST /v1/agents/register")
         if player.banned:
-            raise PlayerRefused("banned", f"player {player.agent_id} is banned.")
+            raise WorldRefused("banned", f"player {player.agent_id} is banned.")
         return player
 
     # ── what players ask ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,7 +263,7 @@ class Book:
         def work(tx: Tx) -> str:
             found = self._mechanisms(tx, sql.MECHANISM, (mechanism_id,))
             if not found:
-                raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
+                raise WorldRefused("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
             submission_id, is_new = self._submit(tx, player, VOTE, f"{mechanism_id} {word}", idempotency_key)
             if not is_new:
                 return submission_id
@@ -302,7 +294,7 @@ class Book:
         known = tx.execute(sql.SUBMITTED, (player.agent_id, now.round_id, kind, idempotency_key)).fetchone()
         if known is not None:
             if known[1] != body_sha256:
-                raise KeyConflict(
+                raise WorldRefused(
                     "idempotency_conflict", "this idempotency key was used for another body in this round.",
                     fix="use a new key",
                 )  # fmt: skip
@@ -534,8 +526,8 @@ def world_there() -> CommandInvalid:
     return CommandInvalid("there is a world already.", fix="`council world status` shows it")
 
 
-def no_world() -> WorldNotFound:
-    return WorldNotFound("no_world", "there is no world in this home.", fix="`council world init` makes one")
+def no_world() -> WorldRefused:
+    return WorldRefused("no_world", "there is no world in this home.", fix="`council world init` makes one")
 
 
 def deadline_utc(now: OpenRound) -> str | None:
