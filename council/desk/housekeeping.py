@@ -16,7 +16,6 @@ from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import require_keys
 from council.storage.reader import is_older, require_brought_over
 from council.storage.store import Tx
-from council.storage.versions import has_table
 from council.upkeep.copies import CopyLoss, copies_of, copy_database, require_whole, taken_back
 from council.upkeep.doctor import Check, examine, ping
 from council.upkeep.older_home import bring_over
@@ -97,9 +96,8 @@ def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
     KeysRefused for the copy of a home with other keys; nothing is changed then."""
 
     def admit(tx: Tx) -> None:
-        if has_table(tx, "audit_chain"):  # a copy of the oldest version has none
-            source = build_key_source(desk.home, desk.settings, desk.keys, desk.environ)
-            require_signer(tx, partial(require_keys, source))
+        source = build_key_source(desk.home, desk.settings, desk.keys, desk.environ)
+        require_signer(tx, partial(require_keys, source))
 
     with desk.held():
         aside, lost = taken_back(desk.home, copy.absolute(), admit)

@@ -16,7 +16,6 @@ from council.errors import CouncilError, UsageError
 from council.ids import SystemClock
 from council.plans.register import conceal
 from council.redaction import Secret
-from council.storage.versions import has_table
 from council.users.people import principal_in
 from council.workspace.arguments import OfEvent, OfNote, OfTask
 from council.workspace.functions import ACTIONS, RULES, Verb, visit_of
@@ -51,7 +50,7 @@ def project_of(desk: Desk, user: str, values: Mapping[str, Any]) -> str:
 
     try:
         spot, words = _place(desk, user, values)
-    except (UsageError, WorkspaceRefused):  # no workspace yet, or no such row
+    except WorkspaceRefused:  # no such row
         return ""
     return spot.project_id if words & RULES["getProjectDetail"] else ""
 
@@ -149,8 +148,6 @@ def _changed_meanwhile(log: AuditLog, made: Change, stands: Mapping[str, str]) -
 
 
 def _visit(tx: Tx, user: str) -> Visit:
-    if not has_table(tx, "workspace_organizations"):  # an older version kept this database
-        raise UsageError("This home has no workspace yet.", fix="`council workspace orgs add NAME` begins one")
     return visit_of(tx.core, principal_in(tx, user), _CLOCK)
 
 

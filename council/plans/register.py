@@ -11,7 +11,6 @@ from council.plans import statements as sql
 from council.plans.plan import Advice, Operation, OperationResult, Plan, PlanMark, state_at, without_words
 from council.storage.reader import Looking
 from council.storage.store import Tx
-from council.storage.versions import has_table
 from council.tools.preview import Preview
 from council.typed_json import decode_json
 
@@ -87,8 +86,6 @@ def _looked(store: Looking, statement: str, *values: object) -> list[Plan]:
 
 def _rows(store: Looking, statement: str, *values: object) -> Sequence[Sequence[Any]]:
     def look(tx: Tx) -> Sequence[Sequence[Any]]:
-        if not has_table(tx, "plans"):  # an older version kept this database, and no daemon has opened it since
-            return ()
         found: Sequence[Sequence[Any]] = tx.execute(statement, values).fetchall()
         return found
 

@@ -15,7 +15,6 @@ from council.specialists.specialist_spec import SpecialistSpec, stored_spec
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite
 from council.storage.reader import Looking
 from council.storage.store import Tx
-from council.storage.versions import has_table
 from council.typed_json import decode_json
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class Approval(msgspec.Struct, frozen=True):
 
 def specialists(store: Looking) -> list[Specialist]:
     """All there are, deprecated ones too: for review. Raises StorageFailed."""
-    return store.read(lambda tx: rows_in(tx.execute, sql.ALL) if has_table(tx, "dynamic_agents_view") else [])
+    return store.read(lambda tx: rows_in(tx.execute, sql.ALL))
 
 
 def visible_to(store: Looking, user: str) -> list[Specialist]:
@@ -136,10 +135,9 @@ def visible_to(store: Looking, user: str) -> list[Specialist]:
 
     def look(tx: Tx) -> list[Specialist]:
         found: dict[str, Specialist] = {}
-        if has_table(tx, "dynamic_agents_view"):  # else an older version kept this database
-            for one in rows_in(tx.execute, sql.OF_USER, user):
-                if one.spec.is_whole:
-                    found.setdefault(one.role, one)
+        for one in rows_in(tx.execute, sql.OF_USER, user):
+            if one.spec.is_whole:
+                found.setdefault(one.role, one)
         return list(found.values())
 
     return store.read(look)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from council.errors import ConfigError
 from council.storage.drivers import driver_of, require_there, sqlite_failed, sqlite_for_reading
 from council.storage.store import Store, Tx, empty_database, snapshot
-from council.storage.versions import DATABASE_FILE, VERSIONS, database_too_new, is_own
+from council.storage.versions import DATABASE_FILE, TABLES_SQLITE, VERSIONS, database_too_new, is_own, lend_tables
 
 T = TypeVar("T")
 
@@ -48,11 +48,12 @@ class Reader:
             raise sqlite_failed(error, self._path) from error
 
     def _opened(self) -> Any:
-        """A file without a table: a process makes it in this instant, or died while it did. Raises DatabaseTooNew."""
+        """A file without a table: a process makes it in this instant, or died while it did. An older one has empty tables in
+        place of those that came later. Raises DatabaseTooNew."""
         if not self._path.exists():
             return empty_database()
         raw = sqlite_for_reading(self._path)
-        tables = {row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {row[0] for row in raw.execute(TABLES_SQLITE)}
         if not tables:
             raw.close()
             return empty_database()
@@ -60,6 +61,8 @@ class Reader:
         if row is not None and row[0] not in VERSIONS:
             raw.close()
             raise database_too_new(row[0])
+        if row is not None and row[0] != VERSIONS[-1]:
+            lend_tables(raw, tables)
         return raw
 
 

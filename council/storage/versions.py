@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
+import sqlite3
+from collections.abc import Collection, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ HOME_FILE = "home-id"  # which home a database on a server belongs to
 _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
 # Oldest first. Each added tables and views, and changed none; one that changes a table brings its statements to `bring_forward`.
 VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
-_TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _TABLES_POSTGRES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"  # and views
 NOW_MS = "CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)"  # PostgreSQL's word for the present moment
 _IN_SQLITE = {  # SQLite's words for those of PostgreSQL in `schema.sql`
@@ -29,6 +31,7 @@ _IN_SQLITE = {  # SQLite's words for those of PostgreSQL in `schema.sql`
     NOW_MS: "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
 }
 _TABLE = re.compile(r"^CREATE (?:TABLE|VIEW|(?:UNIQUE )?INDEX \w+ ON) (\w+)", re.MULTILINE)
+_LENT = re.compile(r"^CREATE (TABLE|VIEW)", re.MULTILINE)  # an empty table needs no index
 
 
 def database_too_new(version: str) -> DatabaseTooNew:
@@ -49,12 +52,24 @@ def bring_forward(tx: Tx) -> None:
     if version is not None:
         if version not in VERSIONS:
             raise database_too_new(version)
-        there = {row[0] for row in tx.execute(_TABLES_SQLITE if tx.is_sqlite else _TABLES_POSTGRES).fetchall()}
+        there = {row[0] for row in tx.execute(TABLES_SQLITE if tx.is_sqlite else _TABLES_POSTGRES).fetchall()}
         tx.execute("DELETE FROM alembic_version")
-    for statement in schema_of(is_sqlite=tx.is_sqlite):
+    for statement in _lacking(there, is_sqlite=tx.is_sqlite):
+        tx.execute(statement)
+
+
+def lend_tables(raw: sqlite3.Connection, there: Collection[str]) -> None:
+    """Lends an older database what it lacks beside the tables and views that are `there`: empty, for this connection alone."""
+    for statement in _lacking(there, is_sqlite=True):
+        if lent := _LENT.search(statement):
+            raw.execute(f"CREATE TEMP {statement[lent.start(1) :]}")
+
+
+def _lacking(there: Collection[str], *, is_sqlite: bool) -> Iterator[str]:
+    for statement in schema_of(is_sqlite=is_sqlite):
         made = _TABLE.search(statement)
         if made is None or made[1] not in there:
-            tx.execute(statement)
+            yield statement
 
 
 def is_own(tx: Tx, runtime: Path) -> bool:
@@ -98,15 +113,10 @@ def schema_of(*, is_sqlite: bool) -> list[str]:
 
 def version_of(tx: Tx) -> str | None:
     """The version of a database. None for one without tables of ours."""
-    if not has_table(tx, "alembic_version"):
-        return None
-    row = tx.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if row is None else str(row[0])
-
-
-def has_table(tx: Tx, name: str) -> bool:
-    """False also in a database that an older version kept, where the table came later."""
     there = (
         "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
     )
-    return tx.execute(there, (name,)).fetchone() is not None
+    if tx.execute(there, ("alembic_version",)).fetchone() is None:
+        return None
+    row = tx.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])

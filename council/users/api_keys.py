@@ -11,7 +11,6 @@ from council.errors import UsageError
 from council.ids import STEWARD, Clock, sha256_hex, timestamp
 from council.storage.reader import Looking
 from council.storage.store import Tx
-from council.storage.versions import has_table
 from council.users import statements as sql
 from council.users.people import PLAYER_PREFIX, principal_in, user_in
 
@@ -95,5 +94,4 @@ def revoke_keys(audit: AuditLog, named: str) -> tuple[str, int]:
 
 def _rows(tx: Tx) -> list[tuple[str, ...]]:
     """The keys of people; those of players are the world's."""
-    rows = tx.execute(sql.KEYS).fetchall() if has_table(tx, "api_keys") else []
-    return [row for row in rows if not row[1].startswith(PLAYER_PREFIX)]
+    return [row for row in tx.execute(sql.KEYS).fetchall() if not row[1].startswith(PLAYER_PREFIX)]

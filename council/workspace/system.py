@@ -8,7 +8,6 @@ from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.ids import STEWARD, SystemClock
 from council.storage.store import Tx
-from council.storage.versions import has_table
 from council.systems import Core, System
 from council.turns.bench import Bench
 from council.users.people import principal_in
@@ -34,8 +33,6 @@ def _require_project(command: Any, premises: Premises) -> None:
     from council.workspace.views import list_projects, project_named
 
     def listed(tx: Tx) -> list[dict[str, Any]]:
-        if not has_table(tx, "workspace_projects"):  # an older version kept this database
-            return []
         person = principal_in(tx, command.user or STEWARD.id)
         return list_projects(visit_of(tx.core, person, SystemClock()), InOrganization())
 

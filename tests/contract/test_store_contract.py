@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import socketserver
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from council.errors import ConfigError, DaemonRunning, DatabaseTooNew, StorageFa
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.reader import looking
 from council.storage.store import Store, Tx
-from council.storage.versions import VERSIONS
+from council.storage.versions import DATABASE_FILE, TABLES_SQLITE, VERSIONS
 from tests import postgres
 from tests.driver import Held, driver_error, watched
 
@@ -469,6 +470,26 @@ def test_an_older_database_comes_forward_with_its_rows(
         chain = again.read(lambda tx: tx.execute("SELECT chain FROM audit_chain").fetchone()[0])
         assert chain == "chain"
         again.write_now(setting("a"))
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_a_look_finds_tables_that_came_later_empty_and_an_older_file_stays_as_it_is(
+    tmp_path: Path, version: str
+) -> None:
+    with contextlib.closing(Store.open(tmp_path)) as store:
+        newest = names_in(store)
+        begin_anew(store, version)
+        older = names_in(store)
+    counts = looking(tmp_path, None).read(
+        lambda tx: {name: tx.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in newest}
+    )
+    assert counts == {name: int(name == "alembic_version") for name in newest}
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as file:
+        assert {row[0] for row in file.execute(TABLES_SQLITE)} == older != newest
+
+
+def names_in(store: Store) -> set[str]:
+    return {row[0] for row in store.read(lambda tx: tx.execute(TABLES_SQLITE).fetchall())}
 
 
 def test_a_newer_database_is_refused_and_left_alone(store: Store, tmp_path: Path, database_url: str | None) -> None:

@@ -13,7 +13,6 @@ from council.desk.overview import overview
 from council.engine.receipts import ArtifactRef
 from council.engine.records import Waiting
 from council.storage.store import Store
-from tests.harness import opened
 from tests.rows import AT, begun, ended
 
 
@@ -107,11 +106,3 @@ def test_the_last_runs_that_ended_are_told_newest_first(desk: Desk, store: Store
     assert recent[0] == {
         "run_id": "r1", "status": "succeeded", "title": "r1", "artifact": "artifacts/a.md", "finished": AT,
     }  # fmt: skip
-
-
-def test_a_database_of_an_older_version_is_looked_at_as_one_without_plans(desk: Desk) -> None:
-    with opened(desk.home.root) as store:
-        store.write_now(lambda tx: tx.execute("DROP TABLE plans"))
-        store.write_now(lambda tx: tx.execute("UPDATE alembic_version SET version_num = '0004'"))
-    view = overview(desk)
-    assert (view.state, view.plans) == ("STOPPED", [])
