@@ -28,6 +28,7 @@ from council.desk.agent_memory import (
     change_memory,
     remembered,
     sha256_of_memory,
+    task_json,
 )
 from council.desk.agent_memory import forget as forget_all
 from council.desk.drop_and_wait import Errand
@@ -98,8 +99,7 @@ def show_memory(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: 
     """Print the remembered tasks, and the digest of them that prompts contain."""
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(without_rehearsals(loaded.session))
-    keys = ("run_id", "title", "status", "finished", "answer", "rehearsed")
-    tasks = [{**{key: getattr(task, key) for key in keys}, "messages": len(task.messages)} for task in session.tasks]
+    tasks = [task_json(task) | {"messages": len(task.messages)} for task in session.tasks]
     told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": carried, "tasks": tasks}
     lines = [f"warning: {loaded.damage}"] if loaded.damage else []
     if not session.tasks:

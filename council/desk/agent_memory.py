@@ -9,7 +9,7 @@ import yaml
 
 from council.agents.manifest import meant_agent
 from council.agents.memory import LoadedSession, Memory
-from council.agents.session_file import SESSION_ENDING, Session, session_bytes
+from council.agents.session_file import SESSION_ENDING, RememberedTask, Session, session_bytes
 from council.commands.file_formats import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
@@ -26,6 +26,12 @@ def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
     if not memory.path(role, lane).exists() and role not in (known := desk.personas()):
         raise UsageError(f"there is no agent {role} here.", fix=meant_agent(role, known))
     return memory.look(role, lane)
+
+
+def task_json(task: RememberedTask) -> dict[str, Any]:
+    """A remembered task as programs read it, without what was said in it."""
+    names = ("run_id", "title", "status", "finished", "answer", "rehearsed")
+    return {name: getattr(task, name) for name in names}
 
 
 def lanes_of(desk: Desk) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from council.commands.file_formats import read_document
 from council.commands.schema import command_schema
 from council.commands.types import CommandTypes
-from council.desk.agent_memory import remembered
+from council.desk.agent_memory import remembered, task_json
 from council.desk.ask_and_wait import Asking as Question
 from council.desk.ask_and_wait import AskReply, reply_of
 from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
@@ -59,7 +59,6 @@ from council.workspace.functions import ACTIONS, Verb
 _MOST = 500
 _WAITED_S = 10.0
 _NAME = Path("command.json")
-_TASK_KEYS = ("run_id", "title", "status", "finished", "answer", "rehearsed")
 _LOCKS = {"lock": "lockNote", "unlock": "unlockNote", "remove-lock": "removeLock"}
 Decision = Literal["confirm", "apply", "reject", "undo"]
 Lock = Literal["lock", "unlock", "remove-lock"]
@@ -494,7 +493,7 @@ def agent(desk: DeskHere, asking: Administrator, role: str, lane: str = "main") 
     if manifest is None:
         raise UsageError(f"there is no agent {role.upper()} here.", fix="GET /v1/council/agents lists them")
     loaded = remembered(desk, manifest.role, lane)
-    tasks = [{key: getattr(task, key) for key in _TASK_KEYS} for task in loaded.session.tasks]
+    tasks = list(map(task_json, loaded.session.tasks))
     return {"agent": manifest.model_dump(mode="json"), "damage": loaded.damage, "tasks": tasks}
 
 

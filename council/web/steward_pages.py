@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 
 from council.agents.memory_digest import digest, without_rehearsals
 from council.conductor.conversation import LANE
-from council.desk.agent_memory import forget, lanes_of, remembered
+from council.desk.agent_memory import forget, lanes_of, remembered, task_json
 from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
@@ -72,7 +72,6 @@ def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
     loaded = remembered(desk, role, lane)
     found = desk.personas().get(role)
     lanes, conversations = _apart(lanes_of(desk).get(role, ()))
-    keys = ("run_id", "title", "status", "finished", "answer", "rehearsed")
     return AgentPage(
         manifest=found.model_dump(mode="json") if found is not None else {"role": role},
         lane=lane,
@@ -80,9 +79,7 @@ def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
         conversations=slice_of(conversations, filters, "conversations", 20),
         damage=loaded.damage,
         digest=digest(without_rehearsals(loaded.session)),
-        tasks=slice_of(
-            [{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)], filters, "tasks", 10
-        ),
+        tasks=slice_of([*map(task_json, reversed(loaded.session.tasks))], filters, "tasks", 10),
         beyond=beyond_forget(is_server=desk.settings.database_url is not None),
     )
 
