@@ -76,6 +76,13 @@ class CliState:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""
         return typer.style(text, fg=fg) if self.coloured else text
 
+    def difference(self, line: str, told: str) -> str:
+        """A line of a unified diff, in the words `told`: red where it goes, green where it comes."""
+        if line.startswith("@@"):
+            return "…"
+        colour = {"-": "red", "+": "green"}.get(line[0])
+        return told if colour is None else self.styled(told, fg=colour)
+
     @property
     def coloured(self) -> bool:
         return sys.stdout.isatty() and not self.environ.get("NO_COLOR")

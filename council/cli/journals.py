@@ -32,7 +32,6 @@ _MAX_IMPORT_BYTES = 1 << 30
 _CONTEXT_LINES = 3
 _MAX_COMPARED_LINES = 2_000  # on each side, behind what is equal: difflib is quadratic
 _MAX_SHOWN_LINES = 60
-_COLOURS = {"-": "red", "+": "green"}  # of lines of the first run, and of the second
 _NOT_KEPT = "the prompt contained the agents' memory at that time, which is not kept."
 
 
@@ -218,7 +217,6 @@ def show_difference(cli: CliState, names: tuple[str, str], texts: tuple[str, str
     olds, news = (text[start : start + _MAX_COMPARED_LINES] for text in (olds, news))
     lines = list(difflib.unified_diff(olds, news, *names, n=_CONTEXT_LINES, lineterm=""))
     for line in lines[:_MAX_SHOWN_LINES]:
-        told = "…" if line.startswith("@@") else line
-        typer.echo(cli.styled(told, fg=_COLOURS[line[0]]) if line[0] in _COLOURS else told)
+        typer.echo(cli.difference(line, line))
     if len(lines) > _MAX_SHOWN_LINES:
         typer.echo(f"… and {len(lines) - _MAX_SHOWN_LINES} more lines; --json has both prompts whole")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from council.cli.context import AsJson, CliState, print_json, state, table, tell
 from council.cli.run_control import Receipted
 from council.cli.waiting import obey, print_receipt
 from council.desk.plan_lookup import (
+    edited,
     find_plan,
     is_safe,
     moment,
@@ -21,6 +21,7 @@ from council.desk.plan_lookup import (
     redrafted,
     revised_by,
     token_of,
+    told_result,
 )
 from council.errors import UsageError
 from council.ids import STEWARD, Principal
@@ -45,7 +46,6 @@ _For = Annotated[
     ),
 ]
 _LISTED = 50
-_COLOURS = {"-": "red", "+": "green"}  # of lines that go, and that come
 _LINE_CHARS = 20_000  # no value is longer: a person sees all that they confirm
 
 
@@ -198,7 +198,7 @@ def _to_decide(cli: CliState, given: str | None, user: str | None) -> Plan:
 
 
 def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
-    """Each edit is read as JSON, except where a text takes the place of a text. Raises UsageError."""
+    """Each edit is read as `edited` does. Raises UsageError."""
     edits: dict[int, dict[str, Any]] = {}
     for edit in given:
         target, equals, value = edit.partition("=")
@@ -207,12 +207,7 @@ def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
             raise UsageError(f"--edit {edit!r} is not an edit.", fix='write --edit 2.title="Another title"')
         arguments = edits.setdefault(int(number), {})
         proposed = plan.operations[int(number) - 1 :][:1]
-        try:
-            arguments[key] = (
-                value if isinstance(proposed and proposed[0].arguments.get(key), str) else json.loads(value)
-            )
-        except ValueError:  # plain words
-            arguments[key] = value
+        arguments[key] = edited(proposed[0].arguments.get(key) if proposed else None, value)
     return [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
 
 
@@ -220,7 +215,7 @@ def _show(cli: CliState, plan: Plan) -> None:
     at = now_ms()
     typer.echo(f"{plan.plan_id}  {plan.state(at)}, for {plan.principal}, since {moment(plan.created_ms)}")
     advice, older = plan.advice, revised_by(cli.desk(), plan)
-    new, gone = redrafted(plan, older) if older is not None else (set(), [])
+    new, gone = redrafted(plan, older)
     lines = [advice.title, *([f"Why: {advice.rationale}"] if advice.rationale else [])]
     if older is not None:
         reason = f": {older.outcome}" if older.outcome else ""
@@ -235,19 +230,15 @@ def _show(cli: CliState, plan: Plan) -> None:
             changed = []
             for line in one.lines:
                 indent = " " * (len(line) - 1 - len(line[1:].lstrip(" ")))  # it may be code
-                told = "…" if line.startswith("@@") else f"{line[0]} {indent[:_LINE_CHARS]}{_plain(line[1:])}"
-                changed.append(cli.styled(told, fg=_COLOURS[line[0]]) if line[0] in _COLOURS else told)
+                changed.append(cli.difference(line, f"{line[0]} {indent[:_LINE_CHARS]}{_plain(line[1:])}"))
             margin = "\n" + " " * (len(one.field) + 7)
             typer.echo(f"     {one.field}: {margin.join(changed)}")
         if preview.affects:
             typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
         for result in plan.results[number - 1 : number]:
-            done = "done" if result.inverse is not None else result.text or "done"
-            told = f"refused: {result.refused}" if result.refused else "done before" if result.again else done
-            typer.echo(f"     → {_plain(result.undo or told)}")
-    for number in gone:
-        assert older is not None
-        typer.echo(cli.styled(f"\n  –  {_plain(older.previews[number - 1].summary)} (no more)", fg="red"))
+            typer.echo(f"     → {_plain(told_result(result))}")
+    for summary in gone:
+        typer.echo(cli.styled(f"\n  –  {_plain(summary)} (no more)", fg="red"))
     for name, items in (("Risk", advice.risks), ("Question", advice.questions)):
         for item in items:
             typer.echo(f"\n{name}: {_plain(item)}")

@@ -11,7 +11,7 @@ from council.desk.desk import Desk
 from council.errors import UsageError
 from council.ids import STEWARD, Principal, SystemClock, epoch_ms, timestamp_of
 from council.plans.confirmation_token import confirmation_token
-from council.plans.plan import Operation, Plan, PlanMark
+from council.plans.plan import Operation, OperationResult, Plan, PlanMark
 from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
 
 
@@ -97,11 +97,34 @@ def moment(ms: int | None) -> str:
     return "" if ms is None else timestamp_of(ms)
 
 
-def redrafted(plan: Plan, older: Plan) -> tuple[set[int], list[int]]:
-    """The numbers of the operations that the older plan did not have, and of those of the older plan that are gone."""
+def redrafted(plan: Plan, older: Plan | None) -> tuple[set[int], list[str]]:
+    """The numbers of the operations that the older plan did not have, and the summaries of its own that are gone."""
+    if older is None:
+        return set(), []
     before, after = [_asked(one) for one in older.operations], [_asked(one) for one in plan.operations]
     new = {number for number, one in enumerate(after, start=1) if one not in before}
-    return new, [number for number, one in enumerate(before, start=1) if one not in after]
+    return new, [preview.summary for preview, one in zip(older.previews, before, strict=True) if one not in after]
+
+
+def told_result(result: OperationResult) -> str:
+    """The outcome of one operation, in words."""
+    if result.undo:
+        return result.undo
+    if result.refused:
+        return f"refused: {result.refused}"
+    if result.again:
+        return "done before"
+    return "done" if result.inverse is not None else result.text or "done"
+
+
+def edited(before: object, typed: str) -> Any:
+    """An argument as it was typed over the one `before`: read as JSON, except where a text takes the place of a text."""
+    if isinstance(before, str):
+        return typed
+    try:
+        return json.loads(typed)
+    except ValueError:  # plain words
+        return typed
 
 
 def _asked(operation: Operation) -> tuple[str, str]:

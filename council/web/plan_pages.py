@@ -13,7 +13,7 @@ from typing import Any, Literal
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.plan_lookup import find_plan, moment, now_ms, redrafted, revised_by, seen_plans
+from council.desk.plan_lookup import edited, find_plan, moment, now_ms, redrafted, revised_by, seen_plans, told_result
 from council.desk.window import hand_in
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
@@ -91,7 +91,7 @@ class PlansView:
 
 def card_of(desk: Desk, person: Person, plan: Plan) -> PlanCard:
     at, older = now_ms(), revised_by(desk, plan)
-    new, gone = redrafted(plan, older) if older is not None else (set(), [])
+    new, gone = redrafted(plan, older)
     state, is_mine = plan.state(at), plan.principal == person.id
     waits = is_mine and plan.handed_ms is None
     may_undo = is_mine and state == "applied" and at <= plan.undo_until_ms
@@ -107,7 +107,7 @@ def card_of(desk: Desk, person: Person, plan: Plan) -> PlanCard:
         outcome=plan.outcome,
         instead_of=older.plan_id if older is not None else "",
         operations=[_operation(plan, number, number in new) for number in range(1, len(plan.previews) + 1)],
-        gone=[older.previews[number - 1].summary for number in gone] if older is not None else [],
+        gone=gone,
         risks=plan.advice.risks,
         questions=plan.advice.questions,
         may_confirm=waits and state == "draft",
@@ -120,7 +120,6 @@ def card_of(desk: Desk, person: Person, plan: Plan) -> PlanCard:
 def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
     preview, asked = plan.previews[number - 1], plan.operations[number - 1]
     result = next(iter(plan.results[number - 1 : number]), None)
-    told = "" if result is None else result.undo or (f"refused: {result.refused}" if result.refused else "done")
     return OperationCard(
         number=number,
         summary=preview.summary,
@@ -133,7 +132,7 @@ def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
             for name, value in asked.arguments.items()
             if isinstance(value, str | int | float | bool) and not name.endswith("Id") and name not in plan.scope
         },
-        result=told,
+        result="" if result is None else told_result(result),
         is_refused=result is not None and bool(result.refused),
     )
 
@@ -181,7 +180,7 @@ def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> s
                     and number in kept
                     and (text := typed.replace("\r\n", "\n")) != as_text(value)
                 ):
-                    edits.setdefault(number, {})[name] = text if isinstance(value, str) else _as_json(text)
+                    edits.setdefault(number, {})[name] = edited(value, text)
         left_out = [number for number in range(1, len(plan.operations) + 1) if number not in kept]
         changed = [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
         hand_in(desk, {**given, "type": "confirm", "edits": changed, "leave_out": left_out}, person.user)
@@ -191,13 +190,6 @@ def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> s
     if verb in ("apply", "reject", "undo"):
         hand_in(desk, {**given, "type": verb}, person.user)
     return f"/plans/{plan.plan_id}"
-
-
-def _as_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _hears(event: Event, asked: Filters) -> bool:

@@ -203,16 +203,15 @@ def events_page(desk: Desk, who: Person, filters: Filters) -> EventsPage:
     ahead, past = _by_day([one for one in events if region.casefold() in ("", one["region"].casefold())])
     counts = Counter(one["region"] for one in events if one["region"])
     on_map = {place.name.casefold() for place in known_places()}
-    rights = {
-        org["orgId"]: allowed(desk, who.id, {"orgId": org["orgId"]}) for org in _seen(desk, who, "listOrganizations")
-    }
+    organizations = _seen(desk, who, "listOrganizations")
+    rights = {org["orgId"]: allowed(desk, who.id, {"orgId": org["orgId"]}) for org in organizations}
     return EventsPage(
         events=slice_of(ahead, filters, "events"),
         past=slice_of(past, filters, "past"),
         region=region,
         places=places_with(counts),
         elsewhere={name: count for name, count in counts.items() if name.casefold() not in on_map},
-        organizations=[org for org in _seen(desk, who, "listOrganizations") if "createEvent" in rights[org["orgId"]]],
+        organizations=[org for org in organizations if "createEvent" in rights[org["orgId"]]],
         comment=frozenset(org_id for org_id, may in rights.items() if "addComment" in may),
     )
 
