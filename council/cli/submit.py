@@ -78,8 +78,11 @@ def submit(
     there = lying_there(home.commands, Path(shown), data) if (task, name) == (None, own_name) else None
     if wait:
         require_own_model(desk, model)
-        asked = None if desk.ledger.unfinished() else verdict.model  # one before it may need the home's own
-        asked = "offline" if desk.commands[verdict.type].asks_no_model else asked
+        (asked, *_) = desk.settings.chain("", (), verdict.model)
+        if desk.commands[verdict.type].asks_no_model:
+            asked = "offline"
+        elif desk.ledger.unfinished():  # one before it may need the home's own
+            asked = desk.settings.model
         receipt = wait_for(desk, Errand(desk, name, data, there), timeout_s, quiet=as_json, model=asked)
         if as_json:
             typer.echo(readable_json(msgspec.to_builtins(receipt)))

@@ -75,6 +75,17 @@ def test_a_command_that_names_its_own_model_needs_no_key_of_the_homes(tmp_path: 
     assert "needs a key, and GEMINI_API_KEY is not set" in refused.stderr
 
 
+@pytest.mark.parametrize(("settings", "flags"), [(OFFLINE, ()), ('model = "gemini"\n', ("--model", "offline"))])
+def test_a_home_that_works_offline_asks_no_model_that_a_command_names(
+    tmp_path: Path, settings: str, flags: tuple[str, ...]
+) -> None:
+    home = make_home(tmp_path / "home", settings=settings)
+    drop_command(home, command("What grows?", config={"model": "gemini:gemini-2.5-flash"}))
+    done = run_cli("submit", "--wait", *flags, "command.json", cwd=home / "commands")
+    assert (done.returncode, done.stderr.count("needs a key")) == (0, 0)
+    assert receipts(home)[0]["model"] == "offline"
+
+
 def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
     assert run_cli("demo", cwd=tmp_path).stdout.startswith("Made a home in council-demo/ and dropped council-demo/")
     again = run_cli("demo", cwd=tmp_path).stdout
