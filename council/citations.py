@@ -27,7 +27,7 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
-_NAMED_ID = rf"(?:{EVIDENCE_ID}|[Ee]vidence [0-9]{{1,4}}(?![0-9A-Za-z]))"
+_NAMED_ID = rf"(?:{EVIDENCE_ID}|(?i:evidence) [0-9]{{1,4}}(?![0-9A-Za-z]))"
 _SPACED_ID = rf"(?:{_NAMED_ID}|E [0-9]{{1,4}}(?![0-9A-Za-z]))"
 CUE = (
     r"(?i:(?:see|also|cf|per|evidence|sources?|ref(?:erence)?s?|from|in|siehe|vgl|quellen?|belege?|voir|laut|e\.g)\b"
@@ -63,7 +63,7 @@ _REFERENCE = re.compile(rf"\[\^(?P<name>(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}})\](?!
 # A name without folders that cites, whatever was read; others, such as `[Node.js]`, are words of the matter.
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
-_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
+_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={_NAMED_ID})")
 _PART = re.compile(
     rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/#]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
     re.DOTALL,

@@ -433,7 +433,7 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
                 "[E1: docs\\needs.md:2]",
                 "[E1: docs/needs.md:2, accessed on 3 May 2026]",
                 "(Evidence 1, line 2)",
-                "[evidence 1: docs/needs.md:2]",
+                "[EVIDENCE 1: docs/needs.md:2]",
                 "(line 2 of needs.md)",
                 "[Zeile 2 in docs/needs.md]",
             )
@@ -444,6 +444,7 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
         ("It grows (source: docs/needs.md).", "It grows [E1: docs/needs.md]."),
         ("It grows (lines 2 and 4 of needs.md).", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
         ("It grows [evidence 1 shows].", "It grows [evidence 1 shows]."),
+        ("It grows [Evidence 1, line 2; Evidence 2].", "It grows [E1: docs/needs.md:2] [E2]."),
         ("It grows (needs.md), as load(needs.md) says.", "It grows (needs.md), as load(needs.md) says."),
         ("It grows (other.md), says `other.md:2`.", "It grows (other.md), says `other.md:2`."),
         ("It grows [E1: 2-4].", "It grows [E1: docs/needs.md:2-4]."),
