@@ -31,7 +31,7 @@ from council.tools.registry import ToolRegistry
 T = TypeVar("T")
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
-_KEPT = 64  # of the last files read
+_KEPT = 64  # persona files in memory, and as many that are parsed
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)
 DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # of a persona that names none
 

@@ -17,7 +17,7 @@ import threading
 
 import msgspec
 
-from council.typed_json import convert, decode_json, parts_of
+from council.typed_json import convert, decode_json
 
 sys.setswitchinterval(1e-6)
 for number in range(100):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from council.errors import PathRefused
 from council.knowledge.cortex.catalog import Entry
@@ -139,7 +139,7 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
     def close(end: int) -> None:
         if end > start:
             bare = start < body and not any(line.strip() for line in lines[body:end])
-            heading = " > ".join(dict.fromkeys(title for _, title in titles if title))
+            heading = " > ".join(title for title, _ in groupby(title for _, title in titles if title))
             sections.append(_Section(start, end, level, heading[:_MAX_HEADING_CHARS], bare))
 
     code = fences("".join(lines[begin:]))

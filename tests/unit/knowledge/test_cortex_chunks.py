@@ -56,6 +56,8 @@ def words(text: str) -> list[str]:
 
 def test_a_title_that_is_the_first_heading_too_is_named_once_above_a_passage() -> None:
     assert [c.heading for c in cut("a.md", "---\ntitle: Herons\n---\n# Herons\n\nThey nest.\n")] == ["Herons", "Herons"]
+    text = "# Costs\n\n## Hall\n\n### Costs\n\nLow.\n"
+    assert cut("a.md", text)[-1].heading == "Costs > Hall > Costs"
 
 
 def test_each_section_of_markdown_is_a_passage_with_its_lines_and_the_headings_above_it() -> None:
