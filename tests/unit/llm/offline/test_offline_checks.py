@@ -45,6 +45,8 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("lift carries", "450 kg", "630 kg")),
         ("| Part | Qty | Each |\n|-|-|-|\n| Brake pads, set | 36 | 4.25 |", "They sent 24 sets of brake pads.",
          ("brake pads", "36", "24")),
+        ("The tent hire costs 1,250 EUR.", "For the tent hire we pay 1,200 EUR.", ("tent hire", "1,250 EUR", "1,200 EUR")),
+        ("The roof takes 21 solar panels.", "20 solar panels go on the roof.", ("roof solar panels", "21", "20")),
         ("Last year the tent hire cost 815 EUR.", "The tent hire of last year was 851 EUR.",
          ("tent hire", "815 EUR", "851 EUR")),
         ("Visitors: 12,480, more than ever.", "The reading room had 12,840 visitors.", ("visitors", "12,480", "12,840")),
