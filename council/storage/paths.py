@@ -280,7 +280,7 @@ class ConfinedRoot:
     @contextlib.contextmanager
     def folders(self) -> Iterator[OpenFolders]:
         """For calls that follow one another: each folder on their ways is opened once, and closed with the block."""
-        opened: OpenFolders = {}
+        opened: OpenFolders = {(): os.dup(self._fd)}  # the root may be closed meanwhile
         try:
             yield opened
         finally:
@@ -416,10 +416,7 @@ class ConfinedRoot:
     ) -> Iterator[tuple[int, str]]:
         *folders, name = check_relative(relative)
         try:
-            if opened is not None:
-                yield self._opened_once(relative, folders, opened, create=create, sync=sync), name
-                return
-            with self._folder(relative, folders, create=create, sync=sync) as folder_fd:
+            with self._folder(relative, folders, create=create, sync=sync, opened=opened) as folder_fd:
                 yield folder_fd, name
         except OSError as error:
             what = f"Cannot {'write' if create else 'use'} {_shown(relative)} in {self.root}"
@@ -427,41 +424,29 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def _folder(
-        self, relative: str, segments: Sequence[str], *, create: bool = False, sync: bool = False
+        self,
+        relative: str,
+        segments: Sequence[str],
+        *,
+        create: bool = False,
+        sync: bool = False,
+        opened: OpenFolders | None = None,
     ) -> Iterator[int]:
-        top = self._fd
-        fd = top if segments else os.dup(top)  # it may be closed meanwhile
-        try:
-            for segment in segments:
-                fd, parent = _child(relative, fd, segment, create=create, sync=sync), fd
-                if parent != top:
-                    os.close(parent)
+        with self.folders() if opened is None else contextlib.nullcontext(opened) as known:
+            fd = known[()]
+            for depth, segment in enumerate(segments, 1):
+                parent, place = fd, tuple(segments[:depth])
+                if place not in known:
+                    try:
+                        known[place] = _open_child(relative, parent, segment, writing=create)
+                    except FileNotFoundError:  # a writer's: it makes the folder
+                        with contextlib.suppress(FileExistsError):  # somebody else made it just now
+                            os.mkdir(segment, _NEW_FOLDER_MODE, dir_fd=parent)
+                        if sync:
+                            sync_folder(parent)
+                        known[place] = _open_child(relative, parent, segment, writing=True)
+                fd = known[place]
             yield fd
-        finally:
-            if fd != top:
-                os.close(fd)
-
-    def _opened_once(
-        self, relative: str, segments: Sequence[str], opened: OpenFolders, *, create: bool, sync: bool
-    ) -> int:
-        fd = self._fd
-        for depth, segment in enumerate(segments, 1):
-            place = tuple(segments[:depth])
-            if place not in opened:
-                opened[place] = _child(relative, fd, segment, create=create, sync=sync)
-            fd = opened[place]
-        return fd
-
-
-def _child(relative: str, folder_fd: int, name: str, *, create: bool, sync: bool) -> int:
-    try:
-        return _open_child(relative, folder_fd, name, writing=create)
-    except FileNotFoundError:  # a writer's: it makes the folder
-        with contextlib.suppress(FileExistsError):  # somebody else made it just now
-            os.mkdir(name, _NEW_FOLDER_MODE, dir_fd=folder_fd)
-        if sync:
-            sync_folder(folder_fd)
-        return _open_child(relative, folder_fd, name, writing=True)
 
 
 @contextlib.contextmanager

@@ -361,6 +361,19 @@ def test_a_benign_path_is_written_and_read_back(empty: ConfinedRoot, path: str) 
     assert list(empty.walk(max_entries=1000)) == [path.removeprefix("./")]
 
 
+def test_calls_that_follow_one_another_open_each_folder_once_and_leave_none_open(empty: ConfinedRoot) -> None:
+    with empty.folders() as opened:
+        for path in ("out/a.md", "out/b/c.md", "out/b/d.md", "e.md"):
+            empty.rename(empty.stage(path, path.encode(), "run1", opened), path, opened)
+        assert opened.keys() == {(), ("out",), ("out", "b")}
+    assert {path: empty.read(path).data.decode() for path in empty.walk(max_entries=9)} == {
+        path: path for path in ("e.md", "out/a.md", "out/b/c.md", "out/b/d.md")
+    }
+    for fd in opened.values():
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+
+
 _PIECES = st.sampled_from(
     ["..", ".", "/", "\\", "~", "", "a", "docs", "C:", "\x00", "\uff0e", "\uff0f", "\u2025", "\u2215", "\u2044", " ",
      "\ud800", "e\u0301", "%2e%2e", "%2f", "\u200b", "ﬀ"]
