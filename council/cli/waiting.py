@@ -24,8 +24,8 @@ from council.storage.files import FileLock
 
 
 def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, model: str | None = None) -> Receipt:
-    """`quiet`: nothing of its course is shown. `model`: draining it asks no other. Raises CommandInvalid (set aside),
-    WaitTimeout, typer.Exit, or what building the council raises."""
+    """`quiet`: nothing of its course is shown. `model`: the council's where no daemon works; None is the home's
+    own. Raises CommandInvalid (set aside), WaitTimeout, typer.Exit, or what building the council raises."""
     name = errand.dropped.path.name
     stays = f"{name} stays in commands/; it continues when a daemon runs."
 

@@ -57,7 +57,7 @@ class Desk:
         self.systems = systems
 
     def asking(self, model: str) -> Desk:
-        """The same home and keys with another model. Work that asks none needs no key of one with `offline`."""
+        """The same home and keys with another model. Work that asks no model takes `offline`, which needs no key."""
         desk = copy.copy(self)
         desk.flags = {**self.flags, "model": model}
         desk.keys = self.keys
