@@ -26,6 +26,7 @@ _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)
 _ANSWERED_FOR = re.compile(
     r"None found by this check\.|that this check did not find|No line .*?shares enough words with the task|Named but not read"
+    r"|Documents whose names differ only in numbers were not compared\."
     r"|\*Offline, extractive.*\*|Totals that do not add up|totals? that do(?:es)? not add up"
     r"|This engine reads English and German only.*|\*\*What this mode cannot do:.*"
 )

@@ -223,10 +223,12 @@ class Comparison:
     def _comparable(self, a: Mention, b: Mention) -> bool:
         """Two figures of one group in different documents, or sections; an author sees what stands together."""
         left, right = a.statement, b.statement
-        near = left.path == right.path and (left.section == right.section or left.kind == right.kind == "row")
-        if near or (a.rate and b.rate and a.rate != b.rate) or _of_one_series(left.path, right.path):
+        if left.path == right.path:
+            if left.section == right.section or left.kind == right.kind == "row":
+                return False
+        elif (series := series_of(left.path)) and series == series_of(right.path):
             return False
-        if not (self._of(left, right) and self._of(right, left)):
+        if (a.rate and b.rate and a.rate != b.rate) or not (self._of(left, right) and self._of(right, left)):
             return False
         kinds = {a.kind, b.kind}
         if kinds == {"bare", "count"} and any(re.search(r"[.,]\d\d$", m.shown) for m in (a, b)):
@@ -260,11 +262,11 @@ class Comparison:
         return weighed
 
 
-def _of_one_series(path: str, other: str) -> bool:
-    """Recognises two documents whose names differ in nothing but numbers: the minutes of 2024, and those of 2025."""
-    if path == other or not re.search(r"[^\W\d_]", path.rpartition("/")[2].rpartition(".")[0]):
-        return False  # 1.md and 2.md are any two
-    return re.sub(r"\d+", "#", path) == re.sub(r"\d+", "#", other)
+def series_of(path: str) -> str:
+    """The path without its numbers, which documents of one series share: the minutes of 2024, and those of 2025. Empty for
+    `1.md`, which beside `2.md` is any document."""
+    has_name = re.search(r"[^\W\d_]", path.rpartition("/")[2].rpartition(".")[0])
+    return re.sub(r"\d+", "#", path) if has_name else ""
 
 
 def _overlap(left: Mapping[str, float], right: Mapping[str, float]) -> float:

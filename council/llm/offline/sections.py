@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from council.citations import CitedPlace
 from council.lines_and_pages import spelled
 from council.llm.offline.case import Case
+from council.llm.offline.mismatches import series_of
 from council.llm.offline.text import Statement, holds_request
 from council.llm.offline.vocabulary import tokens
 
 _NONE = "None found by this check."
+_SERIES = "Documents whose names differ only in numbers were not compared."
 
 
 def quoted(label: str, statements: Sequence[Statement], limit: int, *, none: str = "") -> ExtractSection:
@@ -31,6 +33,9 @@ def disagreements(case: Case, limit: int) -> ExtractSection:
         first = f"{subject}{quote(m.first.statement)} says {m.first.shown}"
         shown.append(f"{first}, {quote(m.second.statement)} says {m.second.shown}.")
     text = "Two lines seem to be about the same thing. Either figure may be right." if shown else _NONE
+    series = [name for path in {source.path for source in case.sources} if (name := series_of(path))]
+    if len(set(series)) < len(series):
+        text = f"{text} {_SERIES}"
     return ExtractSection("Figures that differ.", text, tuple(shown), total=len(case.mismatches))
 
 

@@ -389,6 +389,22 @@ def test_the_title_of_an_agenda_item_is_not_glued_to_what_stands_below_it() -> N
     assert "“Der Ausschuss nimmt den Bericht" in told
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("minutes-2024.md", "minutes-2025.md"), True),
+        (("minutes-2024.md", "fees-2025.md"), False),
+        (("1.md", "2.md"), False),
+    ],
+)
+def test_the_page_says_that_documents_of_one_series_were_not_compared(names: tuple[str, str], told: bool) -> None:
+    sources = tuple(Source(f"E{i}", name, f"The hall costs 4{i}0 EUR.\n") for i, name in enumerate(names, 1))
+    info = TurnInfo("COORDINATOR", "synthesis", 1, 1, "What does the hall cost?")
+    page = offline_reply([Message("user", "documents", sources)], info)
+    assert ("Documents whose names differ only in numbers were not compared." in page) is told
+    assert ("says 410 EUR" in page) is not told
+
+
 def extracted(task: str, *texts: str) -> str:
     sources = tuple(Source(f"E{number}", f"{number}.md", text) for number, text in enumerate(texts, 1))
     return offline_reply([Message("user", "documents", sources)], TurnInfo("COORDINATOR", "synthesis", 1, 1, task))
