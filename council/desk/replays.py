@@ -10,6 +10,7 @@ from functools import partial
 from council.app import App
 from council.desk.desk import Desk
 from council.desk.overview import overview
+from council.desk.plan_lookup import now_ms
 from council.desk.run_lookup import find_any, journal_of, receipt_of, require_journal
 from council.engine.journal import Journal
 from council.engine.ledger import Ledger
@@ -98,7 +99,7 @@ def explained(desk: Desk, given: str) -> ExplainedRun:
     known = {run["run_id"]: run["status"] for run in view.runs}
     live = None if view.daemon is None else known.get(run_id, "queued")
     receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
-    return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers))
+    return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers, now_ms()))
 
 
 def imported(desk: Desk, data: bytes, now_ns: int) -> RunHeader:
@@ -111,7 +112,7 @@ def imported(desk: Desk, data: bytes, now_ns: int) -> RunHeader:
             receipt, journal = Receipts(trial).read(run_id), Ledger(trial).journal(run_id)
 
             async def tell(app: App) -> None:
-                await explain(trial, run_id, receipt, None, app.handlers)
+                await explain(trial, run_id, receipt, None, app.handlers, now_ns // 1_000_000)
                 for look in (
                     partial(replay, journal, app.handlers),
                     partial(requests_of, journal, app.handlers_asking),

@@ -96,14 +96,16 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 class Times(msgspec.Struct, frozen=True):
-    """`queued_s`: from admission to the first step; `working_s`: some step was under way; `waiting_s`: the run had given up
-    its slot. None where the journal does not say. `admitted_ms` is `created`, more exactly where that is known."""
+    """`queued_s`: from admission to the first step; `working_s`: some step was under way; `retries_s`: of it, some call waited
+    between two tries; `waiting_s`: the run had given up its slot. A run that has not ended is told up to now. None where the
+    journal does not say. `admitted_ms` is `created`, more exactly where that is known."""
 
     created: str
     finished: str
     total_s: float | None
     queued_s: float | None
     working_s: float | None
+    retries_s: float
     waiting_s: float
     admitted_ms: int
 
@@ -172,7 +174,12 @@ class ExplainedRun(msgspec.Struct, frozen=True):
 
 
 async def explain(
-    store: Looking, run_id: str, receipt: Receipt | None, live: RunStatus | None, handlers: Mapping[str, Handler]
+    store: Looking,
+    run_id: str,
+    receipt: Receipt | None,
+    live: RunStatus | None,
+    handlers: Mapping[str, Handler],
+    now_ms: int,
 ) -> ExplainedRun:
     """Explains the run. `receipt` None: it has not ended, and `live` is its status by the daemon that has it, None when none
     has. Raises RunNotFound, JournalDamaged, StorageFailed."""
@@ -205,7 +212,7 @@ async def explain(
     totals = spent_by(store, run_id)
     charged = Charge(totals.calls, totals.tokens, totals.usd)
     every = tuple(_call(call, chronicle) for call in account.calls) if account else ()
-    told = _Teller(journal, chronicle, account, every, receipt, finish, live)
+    told = _Teller(journal, chronicle, account, every, receipt, finish, live, now_ms)
     explanation = told.explanation(tuple(missing), charged)
     return ExplainedRun(explanation) if account is None else ExplainedRun(explanation, account.page, account.sources)
 
@@ -219,13 +226,10 @@ class _Teller:
     receipt: Receipt | None
     finish: Finish | None
     live: RunStatus | None
+    now_ms: int
 
     def explanation(self, missing: tuple[str, ...], charged: Charge) -> Explanation:
         header, account, receipt, chronicle = self.journal.header, self.account, self.receipt, self.chronicle
-        began = next((attempt.began_ms for attempt in chronicle.attempts if attempt.began_ms), None)
-        last = max((step.ended_ms for step in chronicle.steps if step.ended_ms), default=None)
-        spans = [(step.began_ms, step.ended_ms) for step in chronicle.steps if step.began_ms and step.ended_ms]
-        covered_ms = sum(ended_ms - began_ms for began_ms, ended_ms in joined(spans, 0))
         decision = None
         if account is not None and account.written_by:
             page = account.page
@@ -253,15 +257,7 @@ class _Teller:
             max_rounds=account.max_rounds if account else 0,
             rounds=receipt.rounds if receipt else self.rounds,
             model=account.model if account else "",
-            times=Times(
-                created=header.created,
-                finished=receipt.finished if receipt else "",
-                total_s=max(0, last - header.admitted_ms) / 1000 if last else None,
-                queued_s=max(0, began - header.admitted_ms) / 1000 if began else None,
-                working_s=covered_ms / 1000 if spans else None,
-                waiting_s=round(sum(wait.seconds or 0.0 for wait in chronicle.waits), 3),
-                admitted_ms=header.admitted_ms,
-            ),
+            times=self.times(),
             tokens=_tokens(self.calls),
             calls_counted=len(self.calls),
             cost_usd=_cost(self.calls),
@@ -277,6 +273,29 @@ class _Teller:
             steps=tuple(chronicle.steps),
             retries=tuple(chronicle.retries),
             waits=tuple(chronicle.waits),
+        )
+
+    def times(self) -> Times:
+        header, receipt, chronicle = self.journal.header, self.receipt, self.chronicle
+        began = next((attempt.began_ms for attempt in chronicle.attempts if attempt.began_ms), None)
+        last = max((step.ended_ms for step in chronicle.steps if step.ended_ms), default=None)
+        last = last if receipt else self.now_ms
+        ends = [(step, self.now_ms if step.outcome == "under way" else step.ended_ms) for step in chronicle.steps]
+        spans = [(step.began_ms, ended_ms) for step, ended_ms in ends if step.began_ms and ended_ms]
+        pauses = [(retry.at_ms, retry.at_ms + int(retry.wait_s * 1000)) for retry in chronicle.retries]
+        working_ms = _length(spans)
+        waiting_s = sum(wait.seconds or 0.0 for wait in chronicle.waits)
+        if receipt is None and (wait := self.open_wait):
+            waiting_s += max(0, self.now_ms - wait.since_ms) / 1000
+        return Times(
+            created=header.created,
+            finished=receipt.finished if receipt else "",
+            total_s=max(0, last - header.admitted_ms) / 1000 if last else None,
+            queued_s=max(0, began - header.admitted_ms) / 1000 if began else None,
+            working_s=working_ms / 1000 if spans else None,
+            retries_s=(_length(pauses) + working_ms - _length([*pauses, *spans])) / 1000,  # what both cover
+            waiting_s=round(waiting_s, 3),
+            admitted_ms=header.admitted_ms,
         )
 
     @property
@@ -321,12 +340,18 @@ class _Teller:
         return Why("cap", f"{rounds} took place.")
 
 
+def _length(spans: Iterable[tuple[int, int]]) -> int:
+    """The time that the spans cover; they may overlap."""
+    return sum(ended - began for began, ended in joined(spans, 0))
+
+
 def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:
     step = chronicle.step(call.step)
-    retries: list[RetryEntry] = []
+    pauses_s: list[float] = []
     if step is not None and step.began_ms is not None and step.ended_ms is not None:
         made = [retry for retry in chronicle.retries if retry.step == step.name]
         retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
+        pauses_s = [min(retry.wait_s, (step.ended_ms - retry.at_ms) / 1000) for retry in retries]
     result, failure, usage = call.result, call.result.failure, call.result.usage
     return CallEntry(
         step=call.step,
@@ -344,8 +369,8 @@ def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:
         began=timestamp_of(step.began_ms) if step and step.began_ms else None,
         began_ms=step.began_ms if step else None,
         seconds=step.seconds if step else None,
-        retries=len(retries),
-        retries_s=round(sum(retry.wait_s for retry in retries), 3),
+        retries=len(pauses_s),
+        retries_s=round(sum(pauses_s), 3),
     )
 
 

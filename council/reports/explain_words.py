@@ -307,8 +307,7 @@ def time_line(explanation: Explanation) -> str:
     times = explanation.times
     began = times.created.replace("T", " ").replace("Z", "")
     parts = [f"queued {duration(times.queued_s)}", f"at work {duration(times.working_s)}"]
-    retried = sum(retry.wait_s for retry in explanation.retries)
-    parts += [f"{duration(retried)} of it between tries"] if retried else []
+    parts += [f"{duration(times.retries_s)} of it between tries"] if times.retries_s else []
     parts += [f"parked {duration(times.waiting_s)}"] if explanation.waits else []
     rest_s = (times.total_s or 0.0) - (times.queued_s or 0.0) - (times.working_s or 0.0) - times.waiting_s
     parts += [f"between steps {duration(rest_s)}"] if rest_s >= 0.01 else []

@@ -170,7 +170,8 @@ class _Writer:
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
             begun = (step.at for step in self._begun.values())
-            since = max([milliseconds(record.since), *begun])  # `since` is cut to the second
+            ended = (step.ended_ms or 0 for step in self.chronicle.steps)
+            since = max([milliseconds(record.since), *begun, *ended])  # `since` is cut to the second
             self._leave("parked", since)
             self._end_attempt("waiting")
             self._because = "wait over"

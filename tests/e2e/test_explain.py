@@ -387,6 +387,8 @@ def test_a_waiting_run_says_what_for_and_until_when(home: Path, fake: FakeGemini
     assert now["why"]["sentence"].startswith("It waits for the provider until ")
     assert "come back later" in now["why"]["sentence"]
     assert [wait["until_ms"] for wait in now["waits"]] == [None]
+    times = now["times"]
+    assert times["total_s"] >= times["queued_s"] + times["working_s"] + times["waiting_s"] > times["working_s"]
 
 
 def test_a_failed_run_says_why_and_how_to_mend_it(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
