@@ -73,9 +73,10 @@ def restore(
     chosen = chosen_copy(desk, copy)
     require_yes(f"Replace the database with {chosen}?", given=yes)
     aside, unknown = take_back(desk, chosen)
-    lines = [f"{chosen.name} is the database now; the previous one is {aside.relative_to(desk.home.root)}."]
+    before = f"the previous one is {aside.relative_to(desk.home.root)}" if aside else "there was none before"
+    lines = [f"{chosen.name} is the database now; {before}."]
     if not unknown.told:
-        lines.append("The previous database can no longer say which runs and calls the copy lacks.")
+        lines.append("It is not known which runs and calls the copy lacks.")
     if unknown.unfinished:
         lines.append(
             f"Unfinished in the copy: {_listed(unknown.unfinished)}. They continue at the next start, even if they have "
@@ -88,7 +89,7 @@ def restore(
     if unknown.calls:
         lines.append(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
     lines.append("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
-    tell({"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}, lines, as_json=as_json)
+    tell({"copy": str(chosen), "set_aside": str(aside) if aside else None, **asdict(unknown)}, lines, as_json=as_json)
 
 
 def doctor(

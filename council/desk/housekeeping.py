@@ -91,9 +91,9 @@ def chosen_copy(desk: Desk, copy: Path | None) -> Path:
         return chosen
 
 
-def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
-    """Returns where the database before the copy lies now, and what the copy lacks. Raises DaemonRunning, StorageFailed, and
-    KeysRefused for the copy of a home with other keys; nothing is changed then."""
+def take_back(desk: Desk, copy: Path) -> tuple[Path | None, CopyLoss]:
+    """Returns where the database before the copy lies now (None: there was none), and what the copy lacks. Raises
+    DaemonRunning, StorageFailed, and KeysRefused for the copy of a home with other keys; nothing is changed then."""
 
     def admit(tx: Tx) -> None:
         source = build_key_source(desk.home, desk.settings, desk.keys, desk.environ)

@@ -135,14 +135,15 @@ class CopyLoss:
     told: bool = True
 
 
-def taken_back(home: Home, copy: Path, admit: Callable[[Tx], None]) -> tuple[Path, CopyLoss]:
-    """Puts a copy in the place of the database, which is set aside; where that is now, and what the copy does not know. Only
-    for who holds the home's lock. One that is cut off is said so until it is done again. `admit` looks into the copy before
-    anything is moved. Raises UsageError for what is no whole copy, StorageFailed, and what `admit` raises."""
+def taken_back(home: Home, copy: Path, admit: Callable[[Tx], None]) -> tuple[Path | None, CopyLoss]:
+    """Puts a copy in the place of the database, which is set aside; where that is now (None: there was none), and what the
+    copy does not know. Only for who holds the home's lock. One that is cut off is said so until it is done again. `admit`
+    looks into the copy before anything is moved. Raises UsageError for what is no whole copy, StorageFailed, and what
+    `admit` raises."""
     require_whole(copy)
     look_into(copy, admit)
     path = home.runtime / DATABASE_FILE
-    unknown = _unknown(path, copy)
+    was_there, unknown = path.exists(), _unknown(path, copy)
     aside, number = path.with_name(f"{DATABASE_FILE}.before-restore"), 1
     while aside.exists():
         number += 1
@@ -171,7 +172,7 @@ def taken_back(home: Home, copy: Path, admit: Callable[[Tx], None]) -> tuple[Pat
         temporary.rename(path)
         fsync_dir(path.parent)
         mark.unlink()
-    return aside, unknown
+    return aside if was_there else None, unknown
 
 
 def require_whole(copy: Path) -> None:

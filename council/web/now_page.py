@@ -43,6 +43,10 @@ class RunUnderWay:
     max_rounds: int
     said: list[GrowingSpeech]
 
+    @property
+    def rounds_over(self) -> int:
+        return max(0, self.round - 1)
+
 
 @dataclass(frozen=True)
 class QuestionCard:

@@ -52,6 +52,7 @@ def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_d
         expect(page.get_by_text("1 run at work")).to_be_visible()
         run = page.get_by_role("article").filter(has_text="Which engine keeps the archive?")
         expect(run.get_by_text("round 1 of 2")).to_be_visible()
+        expect(run.get_by_role("progressbar")).to_have_js_property("value", 0)
         behind.evaluate("() => { window.seen = true; document.dispatchEvent(new Event('visibilitychange')) }")
         expect(behind.get_by_text("1 run at work")).to_be_visible()
         behind.close()
