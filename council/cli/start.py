@@ -15,10 +15,9 @@ import typer
 from council.cli.context import CliState, state
 from council.cli.run_control import print_answer
 from council.cli.validate import write_schemas
-from council.desk.run_lookup import receipt_of
+from council.desk.drop_and_wait import Errand
 from council.errors import EXIT_FAILED, UsageError
 from council.settings import builtin_personas_dir, init_home
-from council.storage.command_drop import drop
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 _VSCODE = Path(__file__).parents[1] / "resources" / "vscode"  # its matcher reads what `council validate` prints
@@ -65,20 +64,19 @@ def demo(
     shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)
     cli = CliState(home_flag=directory.resolve())
     desk = cli.desk()
-    before = desk.ledger.count()
-    dropped = drop(desk.home.commands, "command.json", (_DEMO / "command.json").read_bytes())
-    shown = os.path.relpath(dropped.path)
+    errand = Errand(desk, "command.json", (_DEMO / "command.json").read_bytes())
+    shown = os.path.relpath(errand.dropped.path)
     typer.echo(f"{begun} {shown}. Starting the daemon, offline:\n")
     # The real daemon in a process of its own; its terminal is ours.
     command = [sys.executable, "-m", "council", "--home", str(desk.home.root), "run", "--once"]
     command += ["--model", "offline", "--log-format", "human", "--log-level", "warning"]
     sys.stdout.flush()
     code = subprocess.run(command, check=False).returncode
-    newest = desk.ledger.newest(1, ended_only=True)
-    if desk.ledger.count() == before or not newest:
+    receipt = errand.answer()
+    if receipt is None:  # the daemon has said why
         raise typer.Exit(code or EXIT_FAILED)
     typer.echo("")
-    print_answer(cli, receipt_of(desk, newest[0].run_id))
+    print_answer(cli, receipt)
     typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
     raise typer.Exit(code)
 

@@ -86,11 +86,16 @@ def test_a_home_that_works_offline_asks_no_model_that_a_command_names(
     assert receipts(home)[0]["model"] == "offline"
 
 
-def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
+def test_a_second_demo_says_that_the_home_was_there_and_one_that_waits_tells_no_earlier_answer(tmp_path: Path) -> None:
     assert run_cli("demo", cwd=tmp_path).stdout.startswith("Made a home in council-demo/ and dropped council-demo/")
     again = run_cli("demo", cwd=tmp_path).stdout
     assert again.startswith("Dropped council-demo/commands/command.json.")
     assert again.endswith("As a page with charts: council --home council-demo report --open\n")
+    keys = (tmp_path / "council-demo" / ".council" / "key-id").read_text()
+    (Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "keys" / f"{keys}.json").unlink()
+    third = run_cli("demo", cwd=tmp_path)
+    assert (third.returncode, "Status: succeeded" in again, "Status: succeeded" in third.stdout) == (75, True, False)
+    assert "[WAITING]" in third.stdout
 
 
 @pytest.mark.parametrize("words", [("show",), ("replay",), ("explain",), ("report",), ("journal",), ("cassette",)])
