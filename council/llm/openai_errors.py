@@ -213,7 +213,8 @@ def fix_of_refusal(refusal: Refusal, server: Server, *, base_url: str, endpoint:
     if 300 <= refusal.status < 400:
         return f"write the address that it leads to, up to {endpoint}, as base_url into {table}."
     if refusal.kind == "not_found" and refusal.bare:
-        return f"nothing answers at {base_url}{endpoint}: base_url in {table} usually ends in /v1."
+        usual = "" if base_url.endswith("/v1") else ", which usually ends in /v1"
+        return f"the server has nothing at {base_url}{endpoint}: check base_url in {table}{usual}."
     if refusal.kind == "request" and "temperature" in refusal.words:
         return f"this model does not let you set the temperature: leave `temperature` unset, also in {table}."
     return ""

@@ -59,7 +59,7 @@ OPENAI_FATAL: list[Row] = [
     ("quota spent", fake_openai.error(429, "You exceeded your quota", code="insufficient_quota"), "billing", "billing page"),
     ("no credit in a 200", fake_openai.error_in_200("Insufficient credits", 402), "billing", "billing page"),
     ("no such model", fake_openai.error(404, "model 'x' not found", type="api_error"), "not_found", "council models list"),
-    ("no such address", fake_openai.raw("404 page not found", status=404), "not_found", "usually ends in /v1"),
+    ("no such address", fake_openai.raw("404 page not found", status=404), "not_found", "check base_url in [providers.openai]"),
     ("context", fake_openai.error(400, VLLM_CONTEXT, shape="vllm"), "request", "context_tokens in [providers.openai]"),
     ("bad request", fake_openai.error(400, "Invalid 'messages'"), "request", "check the model's settings"),
 ]  # fmt: skip

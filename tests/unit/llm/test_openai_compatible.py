@@ -588,7 +588,7 @@ async def test_a_stream_that_only_says_done_is_whole(fake: FakeOpenAI, model: Op
     [
         (e(400, VLLM_CONTEXT, shape="vllm"), "context_tokens in [providers.openai]"),
         (e(404, "The model `small-1` does not exist", code="model_not_found"), "council models list"),
-        (raw("404 page not found", status=404), "base_url in [providers.openai] usually ends in /v1"),
+        (raw("404 page not found", status=404), "/v1/chat/completions: check base_url in [providers.openai]."),
         (e(401), "OPENAI_API_KEY"),
         (e(503), "the fault is not yours: the model is busy or still loading."),
         (e(500), "the fault is not yours: the provider failed."),
@@ -598,6 +598,13 @@ async def test_a_stream_that_only_says_done_is_whole(fake: FakeOpenAI, model: Op
 async def test_the_fix_says_where(fake: FakeOpenAI, model: OpenAICompatibleModel, reply: FakeReply, words: str) -> None:
     always(fake, reply)
     assert words in (await failure_of(model)).fix
+
+
+async def test_a_base_url_without_v1_is_told_how_it_usually_ends(fake: FakeOpenAI) -> None:
+    model = at(fake, base_url=fake.url.removesuffix("/v1"))
+    fix = (await failure_of(model)).fix
+    assert fix.endswith("/chat/completions: check base_url in [providers.openai], which usually ends in /v1.")
+    await model.aclose()
 
 
 async def test_a_server_says_how_it_is_started_and_a_model_had(fake: FakeOpenAI) -> None:
