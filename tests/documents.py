@@ -52,6 +52,14 @@ def pdf_of(objects: Iterable[bytes], trailer: bytes = b"") -> bytes:
     return out.getvalue()
 
 
+def damaged_pdf(*pages: Sequence[str]) -> bytes:
+    """A PDF of these pages, the second of which cannot be unpacked."""
+    data = pdf(*pages)
+    at = data.index(b"/Length", data.index(b"7 0 obj"))
+    packed = b"/Length 9 /Filter /FlateDecode"
+    return data[:at] + packed + data[data.index(b">>", at) :]
+
+
 def encrypted_pdf(*pages: Sequence[str], password: str) -> bytes:
     """As a word processor saves it that is told to ask for a password."""
     from pypdf import PdfReader, PdfWriter

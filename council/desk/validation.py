@@ -132,8 +132,8 @@ def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
 def _warnings(
     desk: Desk, document: Document, type_: CommandType, command: CommandBase, verdict: FileVerdict, missing: list[str]
 ) -> Iterator[Problem]:
-    """Warns of inputs that cannot be read now (they go into `missing`) or are more than a model's window holds, and of a
-    file at the output that would stay."""
+    """Warns of inputs that cannot be read now (they go into `missing`), whose pages cannot all be read, or that are more than
+    a model's window holds, and of a file at the output that would stay."""
     output, sizes_chars = verdict.output, dict[str, int]()
     inputs: tuple[str, ...] = getattr(command, type_.inputs) if type_.inputs else ()
     with desk.premises() as premises:
@@ -144,6 +144,9 @@ def _warnings(
             try:
                 found = library.read(path, first_line=first, last_line=last)
                 sizes_chars[wanted] = len(found.text)
+                if found.note and unit_of(path) == "page":
+                    fix = "to have all of it read, run text recognition (OCR) over it, or save it again in its program"
+                    yield Problem(f"`{path}`: {found.note}", fix, f"{type_.inputs}.{index}", *place)
                 if found.cut:
                     unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
                     begin = found.last_line + (unit == "line")  # a page may be cut in its middle

@@ -10,13 +10,14 @@ import contextlib
 import errno
 import io
 import json
+import logging
 import re
 import resource
 import signal
 import sys
 import zipfile
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
 
 EXITS = {10: "encrypted", 11: "broken", 12: "too_heavy", 13: "too_many_pages", 14: "encoding"}
 # The encodings that documents are found in; among all that exist, short texts are often mistaken for a rare one.
@@ -38,11 +39,20 @@ _HIDES = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IG
 _LATIN_1 = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "iso-8859-15", "us-ascii", "ascii")
 
 
+class Extract(NamedTuple):
+    """The text of each page; a document without pages is one. `encoding` is of plain text. `damaged`: the numbers of pages (from
+    1) of which something could not be unpacked."""
+
+    pages: list[str]
+    encoding: str = ""
+    damaged: Sequence[int] = ()
+
+
 class DocumentRefusal(Exception):
     """The reason is one of the names in `EXITS`."""
 
 
-def pdf_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+def pdf_pages(data: bytes, limits: dict[str, int]) -> Extract:
     from pypdf import PdfReader
     from pypdf.errors import FileNotDecryptedError, LimitReachedError
 
@@ -53,20 +63,27 @@ def pdf_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
         if len(reader.pages) > limits["pages"]:
             raise DocumentRefusal("too_many_pages")
         pages: list[str] = []
+        damaged: set[int] = set()
+
+        def note(warning: logging.LogRecord) -> bool:
+            damaged.add(len(pages) + 1)
+            return False
+
+        logging.getLogger("pypdf.filters").addFilter(note)  # which goes on without what it cannot unpack
         size = 0
         for page in reader.pages:
             pages.append(page.extract_text())
             size += len(pages[-1])
             if size > limits["output_bytes"]:
                 raise DocumentRefusal("too_heavy")
-        return pages, ""
+        return Extract(pages, damaged=sorted(damaged))
     except FileNotDecryptedError:
         raise DocumentRefusal("encrypted") from None
     except LimitReachedError as error:  # cycles in the tree of pages are among them
         raise DocumentRefusal("broken" if "cycle" in str(error) or "loop" in str(error) else "too_heavy") from None
 
 
-def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+def docx_pages(data: bytes, limits: dict[str, int]) -> Extract:
     import defusedxml
     import mammoth
 
@@ -84,7 +101,7 @@ def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     return html_pages(found.value.encode(), limits)
 
 
-def html_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+def html_pages(data: bytes, limits: dict[str, int]) -> Extract:
     """Markdown, without emphasis, links and images: what a page says, in the words in which it is quoted."""
     from bs4 import BeautifulSoup
     from bs4.dammit import EncodingDetector
@@ -107,10 +124,10 @@ def html_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
         escape_asterisks=False,
         escape_underscores=False,
     )
-    return [converter.convert_soup(soup)], ""
+    return Extract([converter.convert_soup(soup)])
 
 
-def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+def text_pages(data: bytes, limits: dict[str, int]) -> Extract:
     from charset_normalizer import from_bytes
 
     best = from_bytes(data, cp_isolation=_ENCODINGS).best()
@@ -120,15 +137,15 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
         western = data.decode("cp1252")
         alone = best.encoding in _ASIAN and not _PAIRED.search(western)
         if (best.encoding in _LIKE_WESTERN or alone) and not _NOT_WESTERN.search(western):
-            return [western], "cp1252"
+            return Extract([western], "cp1252")
         if best.encoding == "cp1252" and (
             _EASTERN.search(western) or (_CZECH.search(western) and not _WESTERN.search(western))
         ):
-            return [data.decode("cp1250")], "cp1250"
-    return [str(best)], best.encoding
+            return Extract([data.decode("cp1250")], "cp1250")
+    return Extract([str(best)], best.encoding)
 
 
-def mail_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+def mail_pages(data: bytes, limits: dict[str, int]) -> Extract:
     """The head of a mail (from, to, date, subject), then its text. Attachments are named, and not read."""
     from email import message_from_bytes, policy
 
@@ -141,17 +158,17 @@ def mail_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     ]
     body = mail.get_body(("plain", "html"))
     if body is None:
-        return ["\n".join(head)], ""
+        return Extract(["\n".join(head)])
     try:
         text = body.get_content()
     except LookupError:  # an encoding that nobody knows
-        [text], _ = text_pages(cast("bytes", body.get_payload(decode=True)), limits)
+        [text] = text_pages(cast("bytes", body.get_payload(decode=True)), limits).pages
     if body.get_content_subtype() == "html":
-        [text], _ = html_pages(text.encode("utf-8-sig"), limits)  # the mark wins over what the page says of itself
-    return ["\n".join([*head, "", text.replace("\r\n", "\n")])], ""
+        [text] = html_pages(text.encode("utf-8-sig"), limits).pages  # the mark wins over what the page says of itself
+    return Extract(["\n".join([*head, "", text.replace("\r\n", "\n")])])
 
 
-KINDS: dict[str, Callable[[bytes, dict[str, int]], tuple[list[str], str]]] = {
+KINDS: dict[str, Callable[[bytes, dict[str, int]], Extract]] = {
     "pdf": pdf_pages,
     "docx": docx_pages,
     "html": html_pages,
@@ -170,8 +187,8 @@ def main(kind: str, limits: dict[str, int]) -> int:
     if sys.platform != "darwin":  # whose kernel refuses this one
         resource.setrlimit(resource.RLIMIT_AS, (limits["memory_bytes"], limits["memory_bytes"]))
     try:
-        pages, encoding = KINDS[kind](sys.stdin.buffer.read(), limits)
-        sys.stdout.buffer.write(json.dumps({"pages": pages, "encoding": encoding}).encode())
+        found = KINDS[kind](sys.stdin.buffer.read(), limits)
+        sys.stdout.buffer.write(json.dumps(found._asdict()).encode())
         sys.stdout.buffer.flush()
     except DocumentRefusal as refused:
         return exits[str(refused)]

@@ -90,6 +90,7 @@ class FileText:
 class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pages: list[str]
     encoding: str
+    damaged: tuple[int, ...] = ()
 
 
 @dataclass
@@ -195,17 +196,24 @@ class FileTexts:
             return "too_many_pages"
         pages = [_lines(_SPLIT_WORD.sub(_joined, page) if kind == "pdf" else page) for page in said.pages]
         if not any(any(map(str.isalnum, line)) for page in pages for line in page):
-            return "no_text" if kind != "text" else FileText("", sha256_hex(data))
+            nothing = "broken" if said.damaged else "no_text"
+            return nothing if kind != "text" else FileText("", sha256_hex(data))
         if kind == "pdf":
-            blank = [number for number, page in enumerate(pages, start=1) if not any(page)]
+            damaged = sorted({*said.damaged} & {*range(1, len(pages) + 1)})
+            blank = [number for number, page in enumerate(pages, start=1) if not any(page) and number not in damaged]
             lines = [line for number, page in enumerate(pages, start=1) for line in (page_mark(number), *page)]
-            listed = ", ".join(map(str, blank[:10])) + (" and more" if len(blank) > 10 else "")
-            note = f"no text on page{'s' if len(blank) > 1 else ''} {listed}" if blank else ""
-            return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
+            notes = [f"{_listed(damaged)} could not be read in full"] if damaged else []
+            notes += [f"no text on {_listed(blank)}"] if blank else []
+            return FileText("\n".join(lines) + "\n", sha256_hex(data), "; ".join(notes))
         # The answer of a child is not trusted.
         named = _NAMES.get(said.encoding) or clean(said.encoding)[:40].replace("_", "-").upper()
         note = f"encoding guessed: {named}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
+
+
+def _listed(pages: list[int]) -> str:
+    several, more = "s" if len(pages) > 1 else "", " and more" if len(pages) > 10 else ""
+    return f"page{several} {', '.join(map(str, pages[:10]))}{more}"
 
 
 def _kind(path: str, data: bytes) -> str:

@@ -107,7 +107,9 @@ def test_validate_says_what_is_cut_off_and_what_cannot_be_read(home: Path, docs:
     (docs / "scan.pdf").write_bytes(documents.pdf([]))
     (docs / "letter.rtf").write_bytes(b"{\\rtf1 Dear all}")
     (docs / "long.md").write_text("a line of text\n" * 10_000)
-    inputs = ["docs/long.pdf", "docs/scan.pdf", "docs/letter.rtf", "docs/long.md", "docs/offer.pdf"]
+    (docs / "torn.pdf").write_bytes(documents.damaged_pdf(["one"], ["lost"]))
+    names = ("long.pdf", "scan.pdf", "letter.rtf", "long.md", "offer.pdf", "torn.pdf", "minutes.docx")
+    inputs = [f"docs/{name}" for name in names]
     (home / "c.json").write_text(json.dumps(command(input_artifacts=inputs)))
     said = " ".join(run_cli("validate", "c.json", cwd=home).stdout.split())
     assert re.search(r"pages 1 to 1\d of `docs/long.pdf` fit; the rest, up to 60, is cut off", said)
@@ -118,7 +120,9 @@ def test_validate_says_what_is_cut_off_and_what_cannot_be_read(home: Path, docs:
     assert "run text recognition (OCR) over it first" in said
     assert "`docs/letter.rtf` is RTF, which is not read" in said
     assert "save it as DOCX, PDF or plain text" in said
-    assert "docs/offer.pdf" not in said
+    assert "`docs/offer.pdf`: no text on page 2" in said
+    assert "`docs/torn.pdf`: page 2 could not be read in full" in said
+    assert "docs/minutes.docx" not in said
 
 
 def test_a_line_that_is_cut_off_is_told_by_validate_and_by_the_page(home: Path, docs: Path) -> None:

@@ -18,6 +18,7 @@ from council.engine.outputs import OutputEntry, note_written
 from council.errors import CommandInvalid, UsageError
 from council.ids import sha256_hex
 from council.storage.store import Store
+from tests.documents import damaged_pdf
 from tests.harness import command
 from tests.rows import begun
 
@@ -34,6 +35,13 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
     [warning] = judgement.warnings
     assert (warning.field, warning.line, judgement.code) == ("input_artifacts.0", 1, "input_unreadable")
     assert warning.message.endswith(". Without any input, the run would fail")
+
+
+def test_pages_that_are_not_read_are_a_warning(desk: Desk) -> None:
+    (desk.home.root / "a.pdf").write_bytes(damaged_pdf(["one"], ["lost"], []))
+    [warning] = judge(desk.commands, desk, NAME, data(input_artifacts=["a.pdf"])).warnings
+    assert warning.message == "`a.pdf`: page 2 could not be read in full; no text on page 3"
+    assert (warning.field, "(OCR)" in warning.fix) == ("input_artifacts.0", True)
 
 
 @pytest.mark.parametrize(

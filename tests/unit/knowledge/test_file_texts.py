@@ -15,7 +15,7 @@ from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge import file_texts
 from council.knowledge.cortex.cortex import Cortex
-from council.knowledge.document_process import text_pages
+from council.knowledge.document_process import Extract, text_pages
 from council.knowledge.file_texts import FileTexts, ReadingLimits
 from council.knowledge.library import Library
 from council.storage.paths import ConfinedRoot, PathRules
@@ -43,6 +43,16 @@ def test_a_pdf_is_its_text_under_marks_of_its_pages(tmp_path: Path, texts: FileT
     )
     assert found.sha256 == sha256_hex(data)
     assert found.note == "no text on page 2"
+
+
+def test_a_page_of_a_pdf_that_cannot_be_unpacked_is_no_page_without_text(tmp_path: Path, texts: FileTexts) -> None:
+    (tmp_path / "a.pdf").write_bytes(documents.damaged_pdf(["one"], ["lost"], [], ["four"]))
+    found = texts.read("a.pdf")
+    assert found.text == "[page 1]\none\n[page 2]\n[page 3]\n[page 4]\nfour\n"
+    assert found.note == "page 2 could not be read in full; no text on page 3"
+    (tmp_path / "b.pdf").write_bytes(documents.damaged_pdf([], ["lost"]))
+    with pytest.raises(PathRefused, match="is damaged"):
+        texts.read("b.pdf")
 
 
 def test_no_line_of_a_pdf_passes_for_a_mark(tmp_path: Path, texts: FileTexts) -> None:
@@ -132,7 +142,7 @@ def test_a_byte_order_mark_wins_over_an_encoding_that_a_page_names(tmp_path: Pat
     ],
 )
 def test_a_short_text_is_western_unless_its_letters_are_not(text: str, encoding: str) -> None:
-    assert text_pages(text.encode(encoding), {}) == ([text], encoding)
+    assert text_pages(text.encode(encoding), {}) == Extract([text], encoding)
 
 
 def test_utf_8_is_read_as_it_is_and_without_a_child(
