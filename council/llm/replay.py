@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
@@ -35,7 +36,7 @@ _CONTEXT_LINES = 3
 _DIFF_LINES = 15  # of each kind: taken away, added, the same
 _LINE_CHARS = 300
 _EXCERPT_CHARS = 120
-_MARK = "<<DATA "
+_SEALS = re.compile(r"(?m)^<<(?:DATA (.*) nonce=\w+( path=.*) sha256=.*|END \w+)>>$")  # they differ where the text does
 _THOUGHTS = "<think></think>\n"  # in the place of those that were not kept
 
 
@@ -89,7 +90,7 @@ class ReplayModel:
                 (call for call in self._calls if call.messages is not None),
                 key=lambda call: (
                     *(call.role == info.role, call.purpose == info.purpose, call.round == info.round),
-                    _equal_lines(prompt_text(call.system, call.messages or ()), now),
+                    _parting(prompt_text(call.system, call.messages or ()), now),
                 ),
                 default=None,
             )
@@ -100,9 +101,7 @@ class ReplayModel:
                 raise ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
             recorded = prompt_text(nearest.system, nearest.messages or ())
             old, new = recorded.split("\n"), now.split("\n")
-            at = _equal_lines(recorded, now)
-            if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
-                at += 1  # the marks only say that the material below them differs
+            at = _parting(recorded, now)
             titles = (line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== "))
             section = next(titles, "the beginning")
             parting = f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
@@ -142,7 +141,7 @@ def prompt_text(system: str, messages: Sequence[Any]) -> str:
 def first_difference(before: str, after: str) -> Iterator[str]:
     """The first difference of two texts as a unified diff, bounded in lines and in their length."""
     # NOTE: only what follows the equal beginning is compared line by line: difflib is quadratic.
-    equal = max(0, _equal_lines(before, after) - _CONTEXT_LINES)
+    equal = max(0, _parting(before, after) - _CONTEXT_LINES)
     old, new = (text.split("\n")[equal : equal + _COMPARED_LINES] for text in (before, after))
     diff = difflib.unified_diff(old, new, n=_CONTEXT_LINES, lineterm="")
     hunk = islice(diff, 3, None)  # behind two headers and its place
@@ -156,8 +155,12 @@ def first_difference(before: str, after: str) -> Iterator[str]:
             yield f"{line[0]}…"
 
 
-def _equal_lines(one: str, other: str) -> int:
-    return equal_at_start(one.split("\n"), other.split("\n"))
+def _parting(one: str, other: str) -> int:
+    """The first line in which two texts differ. What a fence's marks tell of its text counts only where nothing else differs."""
+    bare_one, bare_other = (_SEALS.sub(r"\1\2", text) for text in (one, other))
+    if bare_one == bare_other:
+        bare_one, bare_other = one, other
+    return equal_at_start(bare_one.split("\n"), bare_other.split("\n"))
 
 
 def _excerpt(lines: list[str], others: list[str], at: int) -> str:

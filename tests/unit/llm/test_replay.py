@@ -20,6 +20,7 @@ from council.llm.cassette import (
     load,
 )
 from council.llm.replay import ReplayModel, first_difference
+from council.safety.untrusted import fence
 
 RUN = RecordedRun("20260101-000000-aaaaaaaa", "5e" * 32, "0" * 64, 9_000, "succeeded")
 HEAD = Header(FORMAT, "0.1.0", 3, "gemini:g", (RUN,))
@@ -101,6 +102,31 @@ async def test_a_miss_shows_the_turn_of_the_same_agent_and_round() -> None:
         "+five",
         " end",
     ])  # fmt: skip
+
+
+OFFERS = "# Angebote\nA 1\nB 2\nC 3\nD 4\nE 5\nF 6\nG 7\nH 8"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "sha256", "told", "shown"),
+    [
+        (OFFERS.replace("H 8", "H 9"), "a.md", "2", "recorded `9| H 8`, asked now `9| H 9`.", "   9| H 9"),
+        (OFFERS, "b.md", "1", "path=a.md sha256=1>>`, asked now `", "<<DATA E1"),
+        (OFFERS, "a.md", "2", "sha256=1>>`, asked now `", "<<DATA E1"),
+    ],
+    ids=["another line", "another name", "the same text of another file"],
+)
+async def test_a_miss_names_the_line_of_a_document_that_differs(
+    text: str, path: str, sha256: str, told: str, shown: str
+) -> None:
+    def fenced(text: str, path: str, sha256: str) -> str:
+        return fence(text, secret=b"x", source_id="E1", path=path, sha256=sha256, ordinal=1)
+
+    model = model_of(call("one", fenced(OFFERS, "a.md", "1")))
+    with pytest.raises(ReplayMiss) as caught:
+        await ask(model, fenced(text, path, sha256))
+    assert told in caught.value.message
+    assert f"\n+{shown}" in caught.value.data["diff"]
 
 
 async def test_without_any_prompt_a_miss_says_so() -> None:
