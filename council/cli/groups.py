@@ -47,9 +47,16 @@ class SectionedGroup(TyperGroup):
         ]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Names the commands whose help has an unknown word, where none is spelled almost like it: typer's guess is far off."""
+        """Takes `help COMMAND` for `COMMAND --help`. Names the commands whose help has an unknown word, where none is spelled
+        almost like it: typer's guess is far off."""
         from council.proposals import nearest  # not at the top: the list of all commands needs none
 
+        if args[0] == "help" and not ctx.resilient_parsing:
+            words = [word for word in args[1:] if not word.startswith("-")]
+            if words:
+                return self.resolve_command(ctx, [*words, "--help"])
+            typer.echo(ctx.get_help())
+            ctx.exit()
         word, listed = args[0], self.listed(ctx)
         if word[:1].isalpha() and not ctx.resilient_parsing and not nearest(word, (name for name, _, _ in listed)):
             told = re.compile(rf"\b{re.escape(word)}\w*(?![\w/])", re.IGNORECASE)  # not the name of a folder

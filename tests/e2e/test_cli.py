@@ -399,6 +399,12 @@ def test_an_unknown_command_brings_those_with_a_name_or_a_purpose_like_it(quick:
     assert (done.returncode, done.stderr.endswith(said)) == (2, True)
 
 
+@pytest.mark.parametrize("words", [[], ["status"], ["workspace"], ["workspace", "tasks"]], ids=" ".join)
+def test_help_before_a_command_is_help_behind_it(tmp_path: Path, words: list[str]) -> None:
+    asked, usual = run_cli("help", *words, cwd=tmp_path), run_cli(*words, "--help", cwd=tmp_path)
+    assert (asked.returncode, asked.stdout) == (0, usual.stdout)
+
+
 def test_without_a_home_the_way_to_make_one_is_named(tmp_path: Path) -> None:
     for arguments in (("run",), ("status",), ("submit", "-"), ("show",), ("--home", str(tmp_path), "run")):
         done = run_cli(*arguments, cwd=tmp_path)
