@@ -30,6 +30,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, the path of its page, or `last`.")]
 USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start
 _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 40, 110, 160
+_SHOWN_NAMES = 10
 _MAX_WIDTH = 64  # of a column of a list, in characters
 
 
@@ -107,6 +108,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> list[str]:
     """A line for each row below the heads; `nothing` where there is no row."""
     return aligned([heads, *rows]) if rows else [nothing]
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first names of many, and how many more there are."""
+    shown = ", ".join(names[:_SHOWN_NAMES])
+    return shown if len(names) <= _SHOWN_NAMES else f"{shown} … and {len(names) - _SHOWN_NAMES} more"
 
 
 def tell(told: Any, lines: Iterable[str], *, as_json: bool) -> None:

@@ -10,12 +10,11 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, require_yes, state, tell
+from council.cli.context import AsJson, Yes, first_of, require_yes, state, tell
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-_SHOWN = 10
 _COLOURS = {"mended": "green", "waits": "cyan", "left": "yellow"}
 _CHECK_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -115,5 +114,4 @@ def doctor(
 
 
 def _listed(runs: Sequence[str]) -> str:
-    more = f" … and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
-    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}{more}"
+    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {first_of(runs)}"

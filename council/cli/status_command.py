@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import typer
 
-from council.cli.context import AsJson, state, tell
+from council.cli.context import AsJson, first_of, state, tell
 from council.desk.overview import FIRST_QUESTION, overview
 from council.engine.records import waited_for
 from council.ids import STEWARD
 from council.safety.untrusted import plain_line
 
-_SHOWN_FILES = 10
 _SHOWN_PLANS = 10
 
 
@@ -27,9 +25,9 @@ def progress_line(run: dict[str, Any]) -> str:
     return f"{run['status']}{waits}{progress}{speaker}"
 
 
-def _names(files: Sequence[str]) -> str:
-    """The first of them: a file's name may hold a line end or a terminal's escape sequence."""
-    return ", ".join(plain_line(name, 255) for name in files[:_SHOWN_FILES])
+def _names(files: list[str]) -> str:
+    """A file's name may hold a line end or a terminal's escape sequence."""
+    return first_of([plain_line(name, 255) for name in files])
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:

@@ -219,6 +219,17 @@ def test_status_tells_what_in_the_inbox_is_no_command(home: Path) -> None:
     assert "`council validate FILE` says why" in told
 
 
+def test_status_says_how_many_files_it_does_not_name(home: Path) -> None:
+    for number in range(12):
+        (home / "commands" / f"{number:02}.json").write_text("{}")
+        (home / "commands" / f"{number:02}.txt").write_text("What now?\n")
+    view = json.loads(run_cli("status", "--json", cwd=home, env=NO_KEY).stdout)
+    assert (len(view["waiting_files"]), len(view["not_commands"])) == (12, 12)
+    told = run_cli("status", cwd=home, env=NO_KEY).stdout
+    assert "08.json, 09.json … and 2 more\n" in told
+    assert "08.txt, 09.txt … and 2 more\n" in told
+
+
 # ── what a kill or a stop makes of them ──────────────────────────────────────────────────────────────────────────────
 
 
