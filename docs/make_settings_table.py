@@ -33,7 +33,10 @@ def table() -> str:
     for key, field in Settings.model_fields.items():
         default = "unset" if field.default is None else f"`{_value(field.default)}`"
         rows.append(f"| `{key}` | {default} | {_cell(allowed_values(key))} | {_cell(field.description or '')} |")
-    own = [f"| `{key}` | {field.description} |" for key, field in ProviderSetting.model_fields.items()]
+    own = [
+        f"| `{key}` | {_cell(allowed_values(key, ProviderSetting))} | {_cell(field.description or '')} |"
+        for key, field in ProviderSetting.model_fields.items()
+    ]
     keys = ", ".join(f"`{name}`" for name in KEY_NAMES)
     tail = [
         "",
@@ -42,8 +45,8 @@ def table() -> str:
         "`[providers.<name>]` in `council.toml` changes a built-in provider or describes a server of your own",
         "([models](models.md)). These keys win over the settings of the same name above.",
         "",
-        "| key | meaning |",
-        "|---|---|",
+        "| key | takes | meaning |",
+        "|---|---|---|",
         *own,
         "",
         "## Keys of providers",

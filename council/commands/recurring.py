@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, cast
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
@@ -24,7 +24,7 @@ from council.commands.models import DEFAULT_LANE, CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.types import DEFAULT_TYPE, CommandTypes, tag_of
 from council.errors import CommandInvalid
-from council.proposals import nearest
+from council.proposals import nearest, nearest_zone
 
 PLACEHOLDERS = ("date", "time", "id")
 DEFAULT_ZONE = "UTC"
@@ -32,6 +32,7 @@ DEFAULT_ZONE = "UTC"
 _KEY = "schedule"
 _EXAMPLE = "0 7 * * 1-5"
 _CRON_FIX = f'give five fields: minute, hour, day of month, month, day of week, as in "{_EXAMPLE}"'
+_ZONE_FIX = 'name a zone, as in "Europe/Berlin"'
 _MINUTE_S, _HOUR_S = 60, 3600
 _SHORTHANDS = {  # of other crons
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
@@ -207,17 +208,13 @@ def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
         problems += _cron_problems(given["cron"], f"{_KEY}.cron", document.locate((_KEY, "cron")))
     zone, zone_place = given.get("zone", DEFAULT_ZONE), document.locate((_KEY, "zone"))
     if not isinstance(zone, str):
-        fix = 'name a zone, as in "Europe/Berlin"'
-        return stand_in, [*problems, Problem("must be text in quotes", fix, f"{_KEY}.zone", *zone_place)]
+        return stand_in, [*problems, Problem("must be text in quotes", _ZONE_FIX, f"{_KEY}.zone", *zone_place)]
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):  # not there; not a name; a folder of zones
-        known = sorted(available_timezones())
-        wanted = zone.lower().strip().replace(" ", "_")
-        cities = [name for name in known if name.lower().rpartition("/")[2] == wanted]
-        meant = cities[0] if cities else nearest(wanted, known) or "Europe/Berlin"
-        message = f"is {zone[:100]!r}, which is not a time zone"
-        problems.append(Problem(message, f'use "{meant}"', f"{_KEY}.zone", *zone_place))
+        near = nearest_zone(zone)
+        message, fix = f"is {zone[:100]!r}, which is not a time zone", f'use "{near}"' if near else _ZONE_FIX
+        problems.append(Problem(message, fix, f"{_KEY}.zone", *zone_place))
     return (stand_in if problems else Schedule(_normal(given["cron"]), zone)), problems
 
 

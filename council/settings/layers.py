@@ -19,10 +19,11 @@ from dotenv import dotenv_values
 from pydantic import ValidationError
 
 from council.errors import ConfigError
+from council.ids import escape_unseen
 from council.proposals import nearest
 from council.redaction import MASK
 from council.settings.home import Home
-from council.settings.table import Settings, allowed_values
+from council.settings.table import Settings, taken
 
 PREFIX = "COUNCIL_"
 FLAG, ENVIRONMENT, DOTENV, TOML, DEFAULT = "flag", "environment", ".env", "council.toml", "default"
@@ -85,7 +86,7 @@ def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[s
         settings = Settings(**merged)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
-        place = "" if sources[key] == FLAG else f", as {sources[key]} says"  # an argument is before the person's eyes
+        place = "" if sources[key] == FLAG else f", as {sources[key]} has it"  # an argument is before the person's eyes
         raise _wrong_value(key, merged[key], place, error) from None
     return LoadedSettings(settings, MappingProxyType(sources), tuple(warnings))
 
@@ -173,17 +174,26 @@ def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
     return ConfigError(f"{what} is not a setting.", fix=fix, key=key)
 
 
-def _wrong_value(key: str, value: object, place: str, error: ValidationError) -> ConfigError:
+def _wrong_value(key: str, value: Any, place: str, error: ValidationError) -> ConfigError:
+    """Says what it is and what it takes, never in pydantic's words."""
     fault = error.errors()[0]
-    path = [str(part) for part in fault["loc"]]
-    for part in fault["loc"][1:]:
-        value = value.get(part) if isinstance(value, dict) else None
-    reason, _, advice = fault["msg"].removeprefix("Value error, ").partition("; ")
-    fix = advice or f"{key} takes {allowed_values(key)}."
+    path, reason, advice = fault["loc"], "", ""
+    match fault["type"]:
+        case "value_error":
+            reason, _, advice = fault["msg"].removeprefix("Value error, ").partition("; ")
+        case "missing":
+            path, reason = path[:-1], f"it lacks {path[-1]}"
+        case "extra_forbidden":
+            path, reason = path[:-1], f"{path[-1]} is not among its keys"
+    for part in path[1:]:
+        is_nested = isinstance(value, (dict, list))
+        value = value[part] if is_nested else None
+    shown = escape_unseen(json.dumps(value, ensure_ascii=False, default=str))  # TOML has dates
+    does_not_fit = f"cannot be {MASK if _SECRET_LIKE.search(shown) else shown}"
     if isinstance(value, dict) or (len(path) > 1 and value is None):  # a table is not repeated: it may hold a key
-        return ConfigError(f"{'.'.join(path)} does not fit{place}: {reason}.", fix=fix, key=key)
-    shown = MASK if _SECRET_LIKE.search(str(value)) else repr(value)
-    return ConfigError(f"{'.'.join(path)} cannot be {shown}{place}: {reason}.", fix=fix, key=key)
+        does_not_fit = "does not fit"
+    told = f"{'.'.join(map(str, path))} {does_not_fit}{place}{f': {reason}' if reason else ''}."
+    return ConfigError(told, fix=advice or f"{taken(path)}.", key=key)
 
 
 def _is_setting_name(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Literal, get_args, get_origin
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from council.proposals import nearest
+from council.proposals import nearest_zone
 from council.settings.model_names import (
     DEFAULT_EMBEDDING_MODEL,
     DEFAULT_MODEL,
@@ -53,11 +54,13 @@ class ProviderSetting(BaseModel):
     base_url: str | None = Field(
         default=None,
         description="Where the server is: the address before `/chat/completions`, usually ending in `/v1`.",
+        json_schema_extra={"allowed": "an http:// or https:// URL"},
     )
     key_env: str | None = Field(
         default=None,
         pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,127})?$",
         description="Name of the variable that holds the key; empty for a server that wants none.",
+        json_schema_extra={"allowed": "the name of a variable; empty: no key"},
     )
     context_tokens: int | None = Field(
         default=None, ge=512, le=10**9, description="What the model holds, prompt and answer together."
@@ -70,8 +73,16 @@ class ProviderSetting(BaseModel):
         default=None,
         description="How Council asks for JSON: by schema, as any object, or in words alone.",
     )
-    headers: dict[str, str] | None = Field(default=None, description="Further headers; never one with a key.")
-    models: dict[str, str] | None = Field(default=None, description="Short names for model ids.")
+    headers: dict[str, str] | None = Field(
+        default=None,
+        description="Further headers; never one with a key.",
+        json_schema_extra={"allowed": "a table of texts, by name"},
+    )
+    models: dict[str, str] | None = Field(
+        default=None,
+        description="Short names for model ids.",
+        json_schema_extra={"allowed": "a table of model ids, by short name"},
+    )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Like the setting of that name, for this provider only."
     )
@@ -160,7 +171,7 @@ class Settings(BaseModel):
         max_length=8,
         description="Models that answer, in this order, when one is overloaded, rate-limited, failing or unreachable.",
         examples=[["gemini:gemini-2.5-flash-lite"]],
-        json_schema_extra={"allowed": "a list of models"},
+        json_schema_extra={"allowed": "a list of at most 8 models"},
     )
     agent_models: dict[str, Names] = Field(
         default={},
@@ -367,7 +378,7 @@ class Settings(BaseModel):
         description="Names by which the HTTP server may be called, besides this machine's own. An address that other "
         "machines reach needs one.",
         examples=[["council.example.org"]],
-        json_schema_extra={"allowed": "a list of host names"},
+        json_schema_extra={"allowed": "a list of at most 64 host names"},
     )
     behind_tls: bool = Field(
         default=False,
@@ -430,7 +441,7 @@ class Settings(BaseModel):
         max_length=64,
         description="The topics of this council: a task that contains none of these words is declined. Empty: every topic.",
         examples=[["database", "migration", "backup"]],
-        json_schema_extra={"allowed": "a list of words"},
+        json_schema_extra={"allowed": "a list of at most 64 words or phrases"},
     )
     seeds_dir: str | None = Field(
         default=None,
@@ -475,7 +486,7 @@ class Settings(BaseModel):
         default="council",
         pattern=r"^[A-Za-z0-9_+=.@-]{1,64}$",
         description="How the names of this home's secrets in AWS begin.",
-        json_schema_extra={"allowed": "letters, digits and _ + = . @ -"},
+        json_schema_extra={"allowed": "1 to 64 letters, digits and _ + = . @ -"},
     )
     sandbox_workers: int | None = Field(
         default=None,
@@ -534,8 +545,8 @@ class Settings(BaseModel):
     @classmethod
     def _check_timezone(cls, value: str) -> str:
         if value and value not in available_timezones():
-            near = nearest(value, available_timezones())
-            raise ValueError(f"{value!r} is not a time zone; did you mean {near or 'Europe/Berlin'}?")
+            near = nearest_zone(value)
+            raise ValueError(f"not a time zone; did you mean {near}?" if near else "not a time zone")
         return value
 
     @field_validator("embedding_model")
@@ -592,7 +603,7 @@ class Settings(BaseModel):
         for name in value:
             if not PROVIDER_NAME.fullmatch(name):
                 raise ValueError(
-                    f"{name[:40]!r} is not a valid name: use lower-case letters, digits, - and _, at most 32"
+                    f"{name[:40]!r} is not a valid name; use lower-case letters, digits, - and _, at most 32"
                 )
             if name in _WITHOUT_SETTINGS:
                 raise ValueError(f"{name} has no settings of its own")
@@ -633,20 +644,31 @@ class Settings(BaseModel):
         return tuple(dict.fromkeys((*wanted, *self.fallback_models)))
 
 
-def allowed_values(key: str) -> str:
-    """The values that the setting takes, in words: `a whole number from 1 to 64`."""
-    field = Settings.model_fields[key]
+def allowed_values(key: str, table: type[BaseModel] = Settings) -> str:
+    """The values that a setting takes, or a key of its table, in words: `a whole number from 1 to 64`."""
+    field = table.model_fields[key]
     if isinstance(field.json_schema_extra, dict):
         return str(field.json_schema_extra["allowed"])
-    if field.annotation is bool:
+    kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
+    kind = kinds[0] if len(kinds) == 1 else field.annotation  # of one that may be unset
+    if kind is bool:
         return "true or false"
-    if get_origin(field.annotation) is Literal:
-        *words, last = get_args(field.annotation)
+    if get_origin(kind) is Literal:
+        *words, last = get_args(kind)
         return f"{', '.join(words)} or {last}"
     least = next(m.ge for m in field.metadata if hasattr(m, "ge"))
-    most = next(m.le for m in field.metadata if hasattr(m, "le"))
-    kind = "a whole number" if int in (field.annotation, *get_args(field.annotation)) else "a number"
-    return f"{kind} from {least} to {most}"
+    most = next((m.le for m in field.metadata if hasattr(m, "le")), None)
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+    return f"{'a whole number' if kind is int else 'a number'} {bounds}"
+
+
+def taken(path: Sequence[str | int]) -> str:
+    """`http takes host:port; empty: no server`, of the innermost key on the path to a value."""
+    key, *below = map(str, path)
+    table = get_args(Settings.model_fields[key].annotation)[-1:]
+    if len(below) > 1 and table and below[1] in getattr(table[0], "model_fields", ()):
+        return f"{below[1]} takes {allowed_values(below[1], table[0])}"
+    return f"{key} takes {allowed_values(key)}"
 
 
 def council_toml_template() -> str:

@@ -133,7 +133,7 @@ def test_a_gemini_key_under_another_name_is_named_so_and_none_is_refused(home: P
 def test_a_misspelled_model_is_refused_without_a_word_of_a_flag_that_nobody_gave(home: Path) -> None:
     done = models(home, "test", "gemni")
     assert done.returncode == 3
-    assert done.stderr.startswith("error (config_invalid): model cannot be 'gemni': ")
+    assert done.stderr.startswith('error (config_invalid): model cannot be "gemni": ')
 
 
 def test_a_trial_tells_latency_tokens_and_what_works(home: Path, server: FakeOpenAI) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -159,7 +160,7 @@ def test_an_unknown_name_in_dotenv_is_a_warning(home: Home) -> None:
 
 def test_a_wrong_value_in_dotenv_is_an_error_that_names_the_place(home: Home) -> None:
     write(home, dotenv="COUNCIL_MAX_PARALLEL_RUNS=many\n", toml="max_parallel_runs = 2\n")
-    with pytest.raises(ConfigError, match=r"max_parallel_runs cannot be 'many', as \.env says"):
+    with pytest.raises(ConfigError, match=r'max_parallel_runs cannot be "many", as \.env has it\.'):
         load(home)
 
 
@@ -217,14 +218,66 @@ def test_a_council_toml_that_is_not_text_is_a_config_error(home: Home) -> None:
 
 def test_a_wrong_value_is_told_with_key_source_value_and_range(home: Home) -> None:
     text = refusal(home, environ={"COUNCIL_MAX_PARALLEL_RUNS": "900"})
-    assert text.startswith("max_parallel_runs cannot be '900', as COUNCIL_MAX_PARALLEL_RUNS (environment) says: ")
-    assert text.endswith("Fix: max_parallel_runs takes a whole number from 1 to 64.")
+    assert text == (
+        'max_parallel_runs cannot be "900", as COUNCIL_MAX_PARALLEL_RUNS (environment) has it. '
+        "Fix: max_parallel_runs takes a whole number from 1 to 64."
+    )
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ('http = "8420"', 'http cannot be "8420"@. Fix: http takes host:port; empty: no server.'),
+        ('temperature = "warm"', 'temperature cannot be "warm"@. Fix: temperature takes a number from 0 to 2.'),
+        ("max_rounds = 2.5", "max_rounds cannot be 2.5@. Fix: max_rounds takes a whole number from 1 to 100."),
+        ("agents = [1]", "agents.0 cannot be 1@. Fix: agents takes a list of at most 9 roles."),
+        ("http = 2026-01-01", 'http cannot be "2026-01-01"@. Fix: http takes host:port; empty: no server.'),
+        ("http = {a = 1}", "http does not fit@. Fix: http takes host:port; empty: no server."),
+        ('timezone = "berlin"', 'timezone cannot be "berlin"@: not a time zone. Fix: did you mean Europe/Berlin?'),
+        (
+            'timezone = "Mars/X"',
+            'timezone cannot be "Mars/X"@: not a time zone. '
+            "Fix: timezone takes an IANA name such as Europe/Berlin; empty: the zone of the machine.",
+        ),
+        (
+            "prices = {m = {input = -1, output = 1}}",
+            "prices.m.input cannot be -1@. Fix: input takes a number of at least 0.",
+        ),
+        (
+            "prices = {m = {output = 1}}",
+            "prices.m does not fit@: it lacks input. "
+            "Fix: prices takes a table per model with input, output and, if it differs, cached.",
+        ),
+        (
+            "prices = {m = {input = 1, output = 1, cache = 1}}",
+            "prices.m does not fit@: cache is not among its keys. "
+            "Fix: prices takes a table per model with input, output and, if it differs, cached.",
+        ),
+        (
+            'providers = {mine = {key_env = "a b"}}',
+            'providers.mine.key_env cannot be "a b"@. Fix: key_env takes the name of a variable; empty: no key.',
+        ),
+        (
+            'providers = {mine = {json_mode = "xml"}}',
+            'providers.mine.json_mode cannot be "xml"@. Fix: json_mode takes schema, object or none.',
+        ),
+    ],
+)
+def test_a_wrong_value_is_told_in_the_words_of_its_setting(home: Home, toml: str, told: str) -> None:
+    write(home, toml=f"{toml}\n")
+    assert refusal(home) == told.replace("@", ", as council.toml has it")
+
+
+def test_no_setting_tells_of_a_wrong_value_in_pydantics_words(home: Home) -> None:
+    for key in Settings.model_fields:
+        write(home, toml=f"{key} = {{ a = [[]] }}\n")
+        assert not re.search("Input|String|Tuple|valid|pattern", refusal(home)), key
 
 
 def test_a_wrong_value_names_the_file_it_came_from_and_no_flag_which_is_before_the_eyes(home: Home) -> None:
-    assert refusal(home, flags={"watch": "never"}).startswith("watch cannot be 'never': ")
+    assert refusal(home, flags={"watch": "never"}).startswith('watch cannot be "never". ')
     write(home, toml="quiet_s = -1\n")
-    assert "as council.toml says" in refusal(home)
+    assert ", as council.toml has it." in refusal(home)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +298,12 @@ def test_a_wrong_value_that_looks_like_a_secret_is_not_repeated(home: Home, key:
 def test_a_fault_in_a_providers_table_is_told_with_its_place(home: Home) -> None:
     write(home, toml='[providers.mine]\nbase_url = "ftp://gpu-box"\n')
     text = refusal(home)
-    assert text.startswith("providers.mine.base_url cannot be 'ftp://gpu-box', as council.toml says: not an http or ")
+    assert text.startswith('providers.mine.base_url cannot be "ftp://gpu-box", as council.toml has it: not an http or ')
     write(home, toml="[providers.mine]\ncontext_tokens = 7\n")
-    assert refusal(home).startswith("providers.mine.context_tokens cannot be 7, as council.toml says: ")
+    assert refusal(home) == (
+        "providers.mine.context_tokens cannot be 7, as council.toml has it. "
+        "Fix: context_tokens takes a whole number from 512 to 1000000000."
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from council.settings import DEFAULT_MODEL, Settings, allowed_values
+from council.settings.table import PriceSetting, ProviderSetting
 
 BOUNDS = [
     ("request_timeout_s", 1, 3600),
@@ -80,6 +81,8 @@ def test_every_setting_says_what_it_means_and_what_it_takes() -> None:
     for key, field in Settings.model_fields.items():
         assert str(field.description).endswith("."), key
         assert allowed_values(key)
+    for table in (ProviderSetting, PriceSetting):
+        assert all(allowed_values(key, table) for key in table.model_fields)
 
 
 PROVIDERS_THAT_DO_NOT_FIT: list[dict[str, object]] = [
