@@ -18,6 +18,7 @@ from council.cli.given_files import beginning_of, require_no_question
 from council.cli.run_control import print_answer
 from council.cli.validate import findings
 from council.cli.waiting import require_own_model, wait_for
+from council.commands.file_formats import Problem
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
 from council.desk.validation import ASK_ABOUT, FileVerdict, judge
@@ -35,6 +36,7 @@ from council.storage.files import FileLock
 
 _MAX_BYTES = 1 << 20  # no home can be set to take a larger command
 _TASK_NAME = "task.json"
+_ASKED = {"task_description": "--task", "input_artifacts": "FILE", "output_artifact_path": "--output"}
 _DEFAULT_OUTPUT = "artifacts/"  # ends in a slash: a page named after the task
 
 
@@ -68,7 +70,7 @@ def submit(
     home = desk.home
     if task is not None:
         data = _command_of(task, files or [], output, rounds, home.root)
-        shown, own_name = "the command", _TASK_NAME
+        shown, own_name = "", _TASK_NAME  # nobody wrote that file
     elif output is not None or rounds is not None:
         raise UsageError("--output and --rounds go with --task.", fix="write them into the command file")
     else:
@@ -133,7 +135,8 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
         fields = {f"input_artifacts.{index}" for index, wanted in named if wanted in judgement.missing}
         unreadable = tuple(each for each in judgement.warnings if each.field in fields)
         others = tuple(each for each in judgement.warnings if each.field not in fields)
-        judgement = replace(judgement, problems=(*judgement.problems, *unreadable), warnings=others)
+        problems = tuple(map(_as_asked, (*judgement.problems, *unreadable)))
+        judgement = replace(judgement, problems=problems, warnings=tuple(map(_as_asked, others)))
     if said := findings(shown, judgement):
         typer.echo(redact(said), err=True)
     if judgement.problems:
@@ -144,6 +147,13 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
             typer.echo("Nothing was dropped.", err=True)
         raise typer.Exit(EXIT_USAGE)
     return judgement
+
+
+def _as_asked(problem: Problem) -> Problem:
+    """A fault of the command in the words of the command line; what is said of a single document names it."""
+    is_document = problem.field.startswith("input_artifacts.")
+    field = "" if is_document else _ASKED.get(problem.field, problem.field)
+    return replace(problem, field=field, line=None, column=None)
 
 
 def _command_of(task: str, documents: Sequence[str], output: str | None, rounds: int | None, home: Path) -> bytes:

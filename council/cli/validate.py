@@ -92,12 +92,13 @@ def told(file: str, judgement: FileVerdict) -> str:
 
 
 def findings(file: str, judgement: FileVerdict) -> str:
-    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
+    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link. Without a file the place
+    is left out."""
     lines = []
     for kind, problems in (("error", judgement.problems), ("warning", judgement.warnings)):
         for problem in problems:
-            place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
-            lines += [f"{place}: {kind}: {problem.sentence}", f"    fix: {problem.fix}" if problem.fix else ""]
+            place = f"{file}:{problem.line}:{problem.column}: " if problem.line else f"{file}: " if file else ""
+            lines += [f"{place}{kind}: {problem.sentence}", f"    fix: {problem.fix}" if problem.fix else ""]
     return "\n".join(line for line in lines if line)
 
 

@@ -297,11 +297,21 @@ def test_a_question_about_a_long_document_is_put_with_a_warning_of_what_is_cut_o
     (home / "docs" / "long.md").write_text("a line of text\n" * 10_000)
     done = run_cli("submit", "--task", "Which?", "docs/needs.md", "docs/long.md", cwd=home)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Dropped commands/task.json.")
-    assert "warning: `input_artifacts.1` lines 1 to 4369 of `docs/long.md` fit; the rest, up to 10000" in done.stderr
+    assert done.stderr.startswith("warning: lines 1 to 4369 of `docs/long.md` fit; the rest, up to 10000")
     refused = run_cli("submit", "--task", "Which?", "docs/long.md", "docs/neds.md", cwd=home)
     assert refused.returncode == 2
-    assert "warning: `input_artifacts.0` lines 1 to 4369" in refused.stderr
-    assert "error: `input_artifacts.1`: There is no file `docs/neds.md`" in refused.stderr
+    assert refused.stderr.startswith(
+        "error: There is no file `docs/neds.md`.\n    fix: did you mean `docs/needs.md`?\n"
+    )
+    assert "\nwarning: lines 1 to 4369" in refused.stderr
+
+
+def test_a_question_about_a_damaged_document_is_refused_in_words_of_the_document(home: Path) -> None:
+    (home / "no.pdf").write_bytes(b"no PDF")
+    done = run_cli("submit", "--task", "Which?", "no.pdf", cwd=home)
+    assert (done.returncode, done.stderr.splitlines()[0].startswith("error: `no.pdf` is damaged, or")) == (2, True)
+    [problem] = json.loads(run_cli("submit", "--json", "--task", "Which?", "no.pdf", cwd=home).stdout)["problems"]
+    assert (problem["message"].startswith("`no.pdf` is damaged"), problem["field"], problem["line"]) == (True, "", None)
 
 
 @pytest.mark.parametrize(
@@ -312,8 +322,8 @@ def test_a_question_about_a_long_document_is_put_with_a_warning_of_what_is_cut_o
         (("--task", "x", "../outside.md"), "is outside the home"),
         (("--task", "x", "/etc/hosts"), "is outside the home"),
         (("--task", "x", "https://example.org/a"), "it is a web address, and none is read"),
-        (("--task", " "), "must say what the task is"),
-        (("--task", "x", "-o", "so.txt"), "a decision must be a Markdown file"),
+        (("--task", " "), "error: `--task` must say what the task is"),
+        (("--task", "x", "-o", "so.txt"), "error: `--output` is `so.txt`: a decision must be a Markdown file"),
         (("mine.json", "-o", "artifacts/so.md"), "--output and --rounds go with --task"),
         ((), "no command file is named"),
         (("a.json", "b.json"), "more than one command file"),
