@@ -21,7 +21,7 @@ from council.desk.desk import Desk
 from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, ConfigError, CouncilError, InputUnreadable, PathRefused
-from council.knowledge.library import better_fix
+from council.knowledge.library import Library, LibraryDocument, better_fix
 from council.lines_and_pages import spelled, split_range, unit_of
 from council.llm.base import mode_of
 from council.storage.command_drop import is_command_name
@@ -148,15 +148,7 @@ def _warnings(
                     fix = "to have all of it read, run text recognition (OCR) over it, or save it again in its program"
                     yield Problem(f"`{path}`: {found.note}", fix, f"{type_.inputs}.{index}", *place)
                 if found.cut:
-                    unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
-                    begin = found.last_line + (unit == "line")  # a page may be cut in its middle
-                    rest = spelled(path, begin, end)
-                    fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
-                    cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; the rest, up to {end}, is cut off"
-                    if found.cut_in_line:
-                        cut = f"line {found.last_line} of `{path}` is too long: its rest, and all behind it, is cut off"
-                        fix = "break it into lines; or raise max_context_bytes_per_request"
-                    yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)
+                    yield Problem(*_cut_off(library, found, last), f"{type_.inputs}.{index}", *place)
             except PathRefused as error:
                 missing.append(wanted)
                 message = error.message
@@ -195,3 +187,18 @@ def _warnings(
         place = document.locate((type_.output,))
         message = f"{output} already exists, but not as a run wrote it"
         yield Problem(message, fix, type_.output, *place)
+
+
+def _cut_off(library: Library, found: LibraryDocument, last: int | None) -> tuple[str, str]:
+    """Says of an input that is longer than what one may bring what fits, and names a further part that fits as well."""
+    path, fix = found.path, "raise max_context_bytes_per_request"
+    if found.cut_in_line:
+        cut = f"line {found.last_line} of `{path}` is too long: its rest, and all behind it, is cut off"
+        return cut, f"break it into lines; or {fix}"
+    unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
+    begin = found.last_line + (unit == "line")  # a page may be cut in its middle
+    following = library.read(path, first_line=begin, last_line=last)
+    whole = following.last_line - (following.cut and (unit == "page" or following.cut_in_line))
+    if whole >= begin:
+        fix = f"name a part that fits, such as `{spelled(path, begin, whole)}`, as one more input; or {fix}"
+    return f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; the rest, up to {end}, is cut off", fix

@@ -44,6 +44,21 @@ def test_pages_that_are_not_read_are_a_warning(desk: Desk) -> None:
     assert (warning.field, "(OCR)" in warning.fix) == ("input_artifacts.0", True)
 
 
+def test_the_part_that_is_named_for_an_input_that_is_cut_off_fits(desk: Desk) -> None:
+    (desk.home.root / "long.md").write_text("a line of text\n" * 10_000)
+    [warning] = judge(desk.commands, desk, NAME, data(input_artifacts=["long.md"])).warnings
+    assert warning.message == "lines 1 to 4369 of `long.md` fit; the rest, up to 10000, is cut off"
+    assert warning.fix.startswith("name a part that fits, such as `long.md:4370-8738`, as one more input; or ")
+    parts = ["long.md:1-4369", "long.md:4370-8738"]
+    assert judge(desk.commands, desk, NAME, data(input_artifacts=parts)).warnings == ()
+
+
+def test_no_part_is_named_where_the_next_line_is_too_long(desk: Desk) -> None:
+    (desk.home.root / "long.md").write_text("a line of text\n" + "word " * 30_000)
+    [warning] = judge(desk.commands, desk, NAME, data(input_artifacts=["long.md"])).warnings
+    assert warning.fix == "raise max_context_bytes_per_request"
+
+
 @pytest.mark.parametrize(
     ("persona", "why", "code"),
     [
