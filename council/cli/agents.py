@@ -191,6 +191,9 @@ def _read(file: Path) -> str:
     data = beginning_of(file, _MAX_FILE_BYTES, fix)
     if len(data) > _MAX_FILE_BYTES:
         raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
+    if not data.strip():
+        fix = "edit it again; to clear the memory, use `council memory reset`"
+        raise UsageError(f"{file.name} is empty, so nothing was changed.", fix=fix)
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -355,6 +355,24 @@ def test_an_edit_that_cannot_be_read_keeps_the_persons_text(remembered: Path, tm
     assert stat.S_IMODE(Path(kept[1]).stat().st_mode) == 0o600
 
 
+def test_a_text_that_was_emptied_changes_nothing_and_the_way_to_clear_a_memory_is_named(
+    remembered: Path, tmp_path: Path
+) -> None:
+    before = session(remembered)
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\necho > "$1"\n')
+    editor.chmod(0o755)
+    (tmp_path / "auditor.yaml").touch()
+    for words in ([], ["--file", str(tmp_path / "auditor.yaml")]):
+        env = environment(EDITOR=str(editor))
+        done = run_cli("memory", "edit", "auditor", *words, cwd=remembered, env=env)
+        assert (done.returncode, done.stderr.splitlines()) == (2, [
+            "error (usage): auditor.yaml is empty, so nothing was changed.",
+            "  fix: edit it again; to clear the memory, use `council memory reset`",
+        ])  # fmt: skip
+    assert session(remembered) == before
+
+
 def test_an_edit_of_a_memory_that_changed_meanwhile_fails_and_keeps_the_newer_one(
     remembered: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
