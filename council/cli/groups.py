@@ -90,6 +90,17 @@ class LazyGroup(SectionedGroup):
         placeholders: dict[str, Any] = dict.fromkeys(self.entries)  # each is built when it is looked up
         self.commands = placeholders
 
+    def invoke(self, ctx: Any) -> Any:
+        """Says what is wrong with an option in the words of a command's key; typer leaves it to pydantic."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            if faults := getattr(error.__cause__, "errors", None):
+                from council.commands.parsing import fault_in_words
+
+                error.message = fault_in_words(faults()[0])[0]
+            raise
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.entries)
 

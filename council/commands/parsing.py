@@ -65,7 +65,7 @@ _EXPECTED = {
     "model_type": "an object with keys",
     "bool_type": "true or false",
     "float_type": "a number without quotes",
-    "float_parsing": "a number without quotes",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
 }
 _LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'

@@ -399,6 +399,22 @@ def test_an_unknown_command_brings_those_with_a_name_or_a_purpose_like_it(quick:
     assert (done.returncode, done.stderr.endswith(said)) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("submit", "--rounds", "some"),
+            "Invalid value for '--rounds': must be a whole number, not the text \"some\"\n",
+        ),
+        (("runs", "-n", "0"), "Invalid value for '-n': is 0, but must be at least 1\n"),
+        (("submit", "--timeout-s", "x"), "Invalid value for '--timeout-s': must be a number, not the text \"x\"\n"),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_told_in_words(quick: Path, words: tuple[str, ...], said: str) -> None:
+    done = run_cli(*words, cwd=quick)
+    assert (done.returncode, done.stderr.endswith(said)) == (2, True)
+
+
 @pytest.mark.parametrize("words", [[], ["status"], ["workspace"], ["workspace", "tasks"]], ids=" ".join)
 def test_help_before_a_command_is_help_behind_it(tmp_path: Path, words: list[str]) -> None:
     asked, usual = run_cli("help", *words, cwd=tmp_path), run_cli(*words, "--help", cwd=tmp_path)

@@ -142,7 +142,7 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"config": {"early_stop": "true"}}, "config.early_stop", "write true"),
         ({"config": {"model": "gemni"}}, "config.model", "is 'gemni': it needs a provider"),
         ({"config": {"budget": {"max_usd": 0}}}, "config.budget.max_usd", "is 0, but must be more than 0"),
-        ({"config": {"budget": {"max_usd": "much"}}}, "config.budget.max_usd", "must be a number without quotes"),
+        ({"config": {"budget": {"max_usd": "much"}}}, "config.budget.max_usd", "must be a number, not the text"),
     ],
 )
 def test_a_wrong_key_is_named_with_its_place_and_a_fix(change: dict[str, object], field: str, said: str) -> None:
