@@ -21,6 +21,7 @@ from council.agents.manifest import (
     seeds_folder,
 )
 from council.commands.models import dump
+from council.commands.parsing import fault_in_words
 from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.engine.runs import Premises
@@ -78,7 +79,7 @@ def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateC
     try:
         config = DeliberateConfig.model_validate({**command.config.model_dump(exclude_unset=True), **values})
     except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        reason, _ = fault_in_words(error.errors()[0])
         told = ", ".join(f"{key} = {value}" for key, value in values.items())
         raise CommandInvalid(
             f"`config` does not fit the settings of this home ({told}): {reason}.",

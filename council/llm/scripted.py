@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Unpack
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from council.commands.parsing import fault_in_words
 from council.errors import ConfigError, ModelError, ModelErrorKind
 from council.llm.base import Message, Reply, RequestOptions, TurnInfo, Usage, tell
 from council.llm.providers import Provider
@@ -124,7 +125,7 @@ class ScriptedModel:
                 field = ""  # as `replies[2].error.kind`
                 for part in fault["loc"]:
                     field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
-                faults.append(f"{field or 'script'}: {fault['msg'].removeprefix('Value error, ')}")
+                faults.append(f"{field or 'script'}: {fault_in_words(fault)[0]}")
             raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
