@@ -116,7 +116,7 @@ def runs(
         )
         for entry in found[:count]
     ]
-    nothing = "No run matches." if words or since or lane else "No run yet."
+    nothing = "No run matches; `council runs` lists all." if words or since or lane else "No run yet."
     lines = table(("RUN", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
     if sys.stdout.isatty():  # else a program reads whole lines
         lines = [line if len(line) <= columns() else f"{line[: columns() - 1]}…" for line in lines]

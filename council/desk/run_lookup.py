@@ -86,7 +86,9 @@ def find_ended(desk: Desk, given: str) -> str:
     """The one ended run that `given` means; `last` is the last that left a page. Raises RunNotFound."""
     found = _last_pages(desk)[:1] if given == "last" else _matching(desk, given)
     matches = [entry for entry in found if entry.ended_ns]
-    return _only(desk, given, matches, nothing="no run has ended", none="no ended run matches")
+    if found and not matches:
+        raise _not_ended("that run", found[-1].run_id)
+    return _only(desk, given, matches, nothing="no run has ended", none="no run matches")
 
 
 def find_any(desk: Desk, given: str) -> str:
@@ -110,12 +112,13 @@ def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -
         if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
             return entry.run_id
     if to == "retry" and (waiting := ledger.unfinished()):
-        newest = waiting[-1]
-        raise RunNotFound(
-            f"the last run, {newest}, has not ended yet.", fix=f"`council show {newest}` shows how far it is"
-        )
+        raise _not_ended("the last run", waiting[-1])
     nothing = "no run is active" if to == "cancel" else f"there is no run to {to}"
     raise RunNotFound(f"{nothing} in {desk.home.root}.", fix=_ALL_RUNS)
+
+
+def _not_ended(which: str, run_id: str) -> RunNotFound:
+    return RunNotFound(f"{which}, {run_id}, has not ended yet.", fix=f"`council show {run_id}` shows how far it is")
 
 
 def find_seen(desk: Desk, given: str, principal: Principal) -> str:

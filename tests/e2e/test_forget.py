@@ -413,7 +413,7 @@ def test_a_run_that_goes_on_is_not_forgotten(home: Path, fake: FakeGemini, env: 
         drop_command(home, command(session="other"))
         other = daemon.wait("turn_started")["run_id"]
         refused = run_cli("forget", "--run", other, "--yes", cwd=home, env=env)
-        assert "no ended run matches" in refused.stderr
+        assert f"that run, {other}, has not ended yet" in refused.stderr
         drop_command(home, {"type": "forget", "run": other}, "forget.json")
         ended = daemon.wait("run_ended", status="failed")
         assert f"run {other} has not ended" in ended["error"]["message"]

@@ -51,7 +51,7 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     assert ([run["artifact"] for run in told["runs"]], told["all"]) == (["artifacts/roof.md"], 1)
     [of_lane] = json.loads(run_cli("runs", "--lane", "b", "--json", cwd=quick).stdout)["runs"]
     assert (of_lane["run_id"], of_lane["title"]) == (keys, "Dr. Meyer asks: are the keys o.k.?")
-    assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches.\n"
+    assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches; `council runs` lists all.\n"
     assert run_cli("forget", "words that nobody said", "--yes", cwd=quick).returncode == 0
     [_, forgetting] = run_cli("runs", "forget", cwd=quick).stdout.splitlines()
     assert forgetting.split()[2] == "none"  # it asked no model

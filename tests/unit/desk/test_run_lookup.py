@@ -62,8 +62,11 @@ def test_a_beginning_of_two_runs_is_refused_with_both(desk: Desk) -> None:
 @pytest.mark.usefixtures("runs")
 def test_a_run_under_way_is_found_only_where_it_may_be(desk: Desk) -> None:
     assert find_any(desk, "20261121") == THREE
-    with pytest.raises(RunNotFound, match="no ended run matches"):
+    with pytest.raises(RunNotFound, match=f"that run, {THREE}, has not ended yet") as refused:
         find_ended(desk, "20261121")
+    assert refused.value.fix == f"`council show {THREE}` shows how far it is"
+    with pytest.raises(RunNotFound, match="no run matches '20270101'"):
+        find_ended(desk, "20270101")
 
 
 def test_without_any_run_last_says_how_to_get_one(desk: Desk) -> None:
