@@ -102,30 +102,33 @@ def keys(
     ctx: typer.Context,
     remove: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Remove the key file of this id, if its home is gone; may be given again."),
+        typer.Option(
+            metavar="ID", help="Set the key file of this id aside, if its home is not found; may be given again."
+        ),
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the key files of this user's homes; remove those whose home is gone."""
+    """List the key files of this user's homes; set aside those whose home is not found."""
     folder = keys_folder(state(ctx).environ)
-    found = all_home_keys(folder)
+    found, aside = all_home_keys(folder), list[Path]()
     if remove:
-        wanted = [removable_keys(found, id_) for id_ in remove]
+        wanted = {id_: removable_keys(found, id_) for id_ in remove}
         require_yes(
-            "Without these keys, nobody can verify the audit of their homes or open their vaults. Remove them?",
+            "A home that was moved looks as if it were gone. Without its keys, nobody can verify its audit or open its vault. "
+            "Set these keys aside?",
             given=yes,
         )
-        for each in wanted:
-            each.path.unlink(missing_ok=True)
+        aside = [each.set_aside() for each in wanted.values()]
         found = all_home_keys(folder)
     told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]
     lines = []
     for each in found:
-        gone = f"home gone (it was {each.home})" if each.home else "home unknown"
+        gone = f"not found at {each.home}: it is gone, or was moved" if each.home else "home unknown"
         lines.append(f"{each.id}  {f'in use by {each.home}' if each.in_use else gone}")
     lines.append(f"{len(found)} key file{'' if len(found) == 1 else 's'} in {folder}.")
-    tell({"folder": str(folder), "keys": told}, lines, as_json=as_json)
+    lines += [f"Set aside: {path}. Delete it when you are sure that its home is gone." for path in aside]
+    tell({"folder": str(folder), "keys": told, "set_aside": list(map(str, aside))}, lines, as_json=as_json)
 
 
 @app.command("import")

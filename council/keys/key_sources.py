@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -71,6 +72,11 @@ class KeyFile:
         try:
             status = os.lstat(self._path)
         except FileNotFoundError:
+            if (aside := _aside(self._path)).exists():
+                raise KeysRefused(
+                    "the keys of this home were set aside: `council vault keys --remove` took its home for gone.",
+                    fix=shlex.join(("mv", str(aside), str(self._path))),
+                ) from None
             return None
         except OSError as error:
             raise storage_failed(error, f"Cannot read {self._path}") from error
@@ -239,6 +245,14 @@ class HomeKeys:
     home: str
     in_use: bool
 
+    def set_aside(self) -> Path:
+        """Renames the file, and deletes nothing: a home that was moved cannot be told from one that is gone. Raises
+        StorageFailed."""
+        aside = _aside(self.path)
+        with as_storage_failed(f"Cannot rename {self.path}"):
+            self.path.rename(aside)
+        return aside
+
 
 def all_home_keys(folder: Path) -> list[HomeKeys]:
     """This user's key files, without what they hold. Raises StorageFailed."""
@@ -247,6 +261,10 @@ def all_home_keys(folder: Path) -> list[HomeKeys]:
         home = _home_of(path)
         found.append(HomeKeys(path.stem, path, _noted_home(path), in_use=home is not None))
     return found
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.removed")
 
 
 def _home_of(path: Path) -> Path | None:

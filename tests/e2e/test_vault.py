@@ -330,7 +330,7 @@ def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -
     assert "there is no user [secret]" in done.stderr
 
 
-def test_the_key_files_of_homes_that_are_gone_are_listed_and_removed(tmp_path: Path) -> None:
+def test_the_key_files_of_homes_that_are_not_found_are_listed_and_set_aside(tmp_path: Path) -> None:
     env = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
     kept, gone, second = (make_home(tmp_path / name) for name in ("kept", "gone", "second"))
     for home in (kept, gone, second):
@@ -344,7 +344,7 @@ def test_the_key_files_of_homes_that_are_gone_are_listed_and_removed(tmp_path: P
     for home in (gone, second):
         shutil.rmtree(home)
     told = run_cli("vault", "keys", cwd=kept, env=env).stdout
-    assert f"{listed[str(gone)]['id']}  home gone (it was {gone})" in told
+    assert f"{listed[str(gone)]['id']}  not found at {gone}: it is gone, or was moved" in told
     removal = [word for home in (gone, second) for word in ("--remove", listed[str(home)]["id"])]
     refused = run_cli("vault", "keys", *removal, "--remove", listed[str(kept)]["id"], "--yes", cwd=kept, env=env)
     assert (refused.returncode, "uses these keys" in refused.stderr) == (2, True)
@@ -352,3 +352,20 @@ def test_the_key_files_of_homes_that_are_gone_are_listed_and_removed(tmp_path: P
     assert run_cli("vault", "keys", *removal, "--yes", cwd=kept, env=env).returncode == 0
     assert [home for home, each in listed.items() if Path(each["file"]).exists()] == [str(kept)]
     assert run_cli("vault", "verify", cwd=kept, env=env).returncode == 0
+
+
+def test_the_keys_of_a_home_that_was_moved_and_only_read_since_come_back(tmp_path: Path) -> None:
+    env = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
+    home = make_home(tmp_path / "home")
+    assert run_cli("vault", "set", "A_KEY", cwd=home, env=env, stdin=b"a value of some length").returncode == 0
+    home = home.rename(tmp_path / "moved")
+    assert run_cli("vault", "list", cwd=home, env=env).returncode == 0
+    [keys] = json.loads(run_cli("vault", "keys", "--json", cwd=home, env=env).stdout)["keys"]
+    assert not keys["in_use"]  # a look needs no key, so nothing tells where the home is now
+    removed = run_cli("vault", "keys", "--remove", keys["id"], "--yes", cwd=home, env=env)
+    assert f"Set aside: {keys['file']}.removed." in removed.stdout
+    refused = run_cli("vault", "verify", cwd=home, env=env)
+    back = f"mv {keys['file']}.removed {keys['file']}"
+    assert ("were set aside" in refused.stderr, back in refused.stderr) == (True, True)
+    assert subprocess.run(back.split(), check=False).returncode == 0
+    assert run_cli("vault", "verify", cwd=home, env=env).returncode == 0
