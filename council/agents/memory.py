@@ -60,7 +60,7 @@ class Memory:
         """Empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed, PathRefused."""
         path = self.path(role, lane)
         try:
-            session, reason = self._read(path, role, lane)
+            session, reason = self.read(path, role, lane)
         except OSError as error:
             damage = f"{path.name} cannot be read ({error.strerror}); the agent starts without memory"
             return LoadedSession(Session(role, lane), damage)
@@ -71,7 +71,7 @@ class Memory:
         """Loads without changing anything, for those who only show. A damaged file is said to be so."""
         path = self.path(role, lane)
         try:
-            session, reason = self._read(path, role, lane)
+            session, reason = self.read(path, role, lane)
             damage = f"is damaged ({reason})" if reason != _NO_FILE else _NO_FILE.removeprefix("it ")
         except OSError as error:
             session, damage = None, f"cannot be read ({error.strerror})"
@@ -95,8 +95,8 @@ class Memory:
         summary = Summary() if rehearsed - fresh else session.summary
         return msgspec.structs.replace(session, tasks=tasks, summary=summary)
 
-    def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
-        """The session, or None and why a file is none. Raises OSError, and PathRefused for a link: the commit would
+    def read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
+        """The session in a file, or None and why it is none. Raises OSError, and PathRefused for a link: the commit would
         refuse it."""
         for place in (self._folder, path.parent, path):
             try:

@@ -321,13 +321,13 @@ def _holds_a_key(root: ConfinedRoot, path: str, redactor: Redactor) -> bool:
 
 
 def check_memory(home: Home, store: Looking) -> Iterator[Check]:
-    """Checksums of all session files. A damaged one is a warning: its last good copy takes its place when it is read."""
+    """Checksums of all session files. A damaged one is a warning: its last good copy takes its place when it is read. No run
+    gets past a link."""
     count = len(session_files(home))
     damaged = damaged_sessions(home, store)
     for session in damaged:
-        shown = session.path.relative_to(home.root)
-        fix = "council repair (or nothing: the next run restores the last good copy)" if session.copy else session.reset
-        yield Check("memory", "warn", f"{shown} is damaged ({session.reason})", fix)
+        fix = "council repair (or nothing: the next run restores the last good copy)" if session.copy else session.fix
+        yield Check("memory", "fail" if session.stops else "warn", session.what, fix)
     if not damaged:
         whole = f"{count} session file{'s' if count != 1 else ''}, all whole"
         yield Check("memory", "ok", whole if count else "nothing remembered yet")

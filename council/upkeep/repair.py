@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from council.agents.memory import Memory
-from council.agents.session_file import decode_session, session_bytes
+from council.agents.session_file import decode_session
 from council.commands.types import CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.outputs import all_written
@@ -77,13 +77,11 @@ def repair(home: Home, store: Store, *, dry_run: bool) -> list[Flaw]:
         what = f"commands/{path.name} was taken, but not removed or put back"
         findings.append(Flaw(what, "waits", "the next start completes this"))
     for session in damaged_sessions(home, store):
-        what = f"{session.path.relative_to(home.root).as_posix()} is damaged ({session.reason})"
         if session.copy:  # as the next run would have it
             load = partial(Memory(home.session_states, store).load, session.role, session.lane)
-            findings.append(mended(what, "set aside; the last good copy was restored", load))
+            findings.append(mended(session.what, "set aside; the last good copy was restored", load))
         else:
-            note = f"there is no good copy: restore it from a backup, or `{session.reset}` starts over"
-            findings.append(Flaw(what, "left", note))
+            findings.append(Flaw(session.what, "left", session.fix))
     for scope in SCOPES:
         folder = home.runtime / "cortex" / scope
         try:
@@ -99,35 +97,37 @@ def repair(home: Home, store: Store, *, dry_run: bool) -> list[Flaw]:
 
 @dataclass(frozen=True)
 class DamagedSession:
-    """`copy`: there is a last good copy, which is whole."""
+    """`what` names the file and its fault. `copy`: there is a last good copy, which is whole; without one `fix` is for a
+    person. `stops`: no run of its agent can begin."""
 
-    path: Path
     role: str
     lane: str
-    reason: str
-    copy: bool
-
-    @property
-    def reset(self) -> str:
-        """The command that lets the agent begin anew."""
-        return f"council memory reset {self.role} --lane {self.lane}"
+    what: str
+    fix: str
+    copy: bool = False
+    stops: bool = False
 
 
 def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
-    """The session files that do not verify."""
-    found = []
+    """The session files that do not verify, and each link that leads to some."""
+    memory, found = Memory(home.session_states, store), dict[str, DamagedSession]()
     for path in session_files(home):
         role, lane = owner_of(path)
         try:
-            is_file = path.is_file() or not path.exists()
-            reason = decode_session(session_bytes(path), role, lane)[1] if is_file else "not a regular file"
+            reason = memory.read(path, role, lane)[1]
+        except PathRefused as link:
+            found[link.message] = DamagedSession(role, lane, link.message, link.fix, stops=True)
+            continue
         except OSError as error:
             reason = error.strerror or "cannot be read"
         if reason:
-            copy = Memory(home.session_states, store).copy(role, lane)
+            copy = memory.copy(role, lane)
             is_whole = copy is not None and decode_session(copy, role, lane)[0] is not None
-            found.append(DamagedSession(path, role, lane, reason, is_whole))
-    return found
+            what = f"{path.relative_to(home.root).as_posix()} is damaged ({reason})"
+            reset = f"`council memory reset {role} --lane {lane}` starts over"
+            fix = f"there is no good copy: restore it from a backup, or {reset}"
+            found[what] = DamagedSession(role, lane, what, fix, is_whole)
+    return list(found.values())
 
 
 def session_files(home: Home) -> list[Path]:

@@ -422,6 +422,18 @@ def test_memory_without_a_good_copy_needs_a_person(home: Path, ids: list[str]) -
     assert "1 for a person" in done.stdout
 
 
+def test_a_link_in_the_place_of_a_memory_is_for_a_person_as_no_run_gets_past_it(home: Path, ids: list[str]) -> None:
+    memory = home / "session_states" / "auditor_session.json"
+    memory.rename(home / "elsewhere.json")
+    memory.symlink_to(home / "elsewhere.json")
+    [flaw] = repair(home)["findings"]
+    assert (flaw["outcome"], flaw["note"]) == ("left", "replace the link with the folder or file itself")
+    assert "`session_states/auditor_session.json` is a symbolic link" in run_cli("doctor", cwd=home, env=ENV).stdout
+    memory.unlink()
+    (home / "elsewhere.json").rename(memory)
+    assert in_order(home)
+
+
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

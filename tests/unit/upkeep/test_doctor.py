@@ -46,9 +46,13 @@ def home(tmp_path: Path) -> Home:
     return Home(make_home(tmp_path / "home", settings='model = "offline"\n'))
 
 
-def found(home: Home, **environ: str) -> dict[str, Check]:
+def examined(home: Home, **environ: str) -> list[Check]:
     keys = load_provider_keys(home, environ)
-    return {check.name: check for check in examine(home, keys, COMMANDS, flags={}, environ=environ, clock=HeldClock())}
+    return examine(home, keys, COMMANDS, flags={}, environ=environ, clock=HeldClock())
+
+
+def found(home: Home, **environ: str) -> dict[str, Check]:
+    return {check.name: check for check in examined(home, **environ)}
 
 
 def test_a_fresh_home_is_in_order(home: Home) -> None:
@@ -156,7 +160,7 @@ def test_pipes_in_the_place_of_a_schedule_and_a_memory_are_named_and_not_waited_
     os.mkfifo(home.session_states / "auditor_session.json")
     checks = found(home)
     assert "pipe.yaml: not a regular file" in checks["schedules"].message
-    assert "auditor_session.json is damaged (not a regular file)" in checks["memory"].message
+    assert "auditor_session.json is damaged (it is not a regular file)" in checks["memory"].message
 
 
 def test_a_persona_that_does_not_parse_or_lacks_fails(home: Home) -> None:
@@ -188,8 +192,21 @@ def test_a_damaged_memory_is_a_warning_that_names_the_file_and_changes_nothing(h
     check = found(home)["memory"]
     assert check.status == "warn"
     assert "session_states/work/auditor_session.json is damaged" in check.message
-    assert check.fix == "council memory reset AUDITOR --lane work"
+    assert "`council memory reset AUDITOR --lane work`" in check.fix
     assert damaged.exists()
+
+
+@pytest.mark.parametrize("link", ["session_states/work/auditor_session.json", "session_states/work"])
+def test_a_link_in_the_place_of_a_memory_fails_once_with_its_fix(home: Home, tmp_path: Path, link: str) -> None:
+    work = home.session_states / "work"
+    work.mkdir()
+    for role in ("AUDITOR", "COORDINATOR"):
+        (work / f"{role.lower()}_session.json").write_bytes(encode_session(Session(role, "work")))
+    (home.root / link).rename(tmp_path / "elsewhere")
+    (home.root / link).symlink_to(tmp_path / "elsewhere")
+    [check] = [check for check in examined(home) if check.name == "memory"]
+    assert (check.status, f"`{link}` is a symbolic link" in check.message) == ("fail", True)
+    assert check.fix == "replace the link with the folder or file itself"
 
 
 def test_whole_memories_are_counted(home: Home) -> None:
