@@ -14,7 +14,7 @@ from council.cli.context import CliState, columns
 from council.markup import fences
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions
+    from rich.console import Console, ConsoleOptions, JustifyMethod
 
 _LINK = re.compile(r"(?P<outer>\[)?\[([^\[\]\n]*)\]\(([^()\n]*)\)(?(outer)\])")  # a citation has its own brackets
 # A code span keeps its characters, and a line its escape at the front: nobody's words begin like a status or a heading. No
@@ -36,7 +36,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
         return
     from markdown_it import MarkdownIt
     from rich.console import Console  # not at the top: heavy, and only a terminal shows it
-    from rich.markdown import Heading, Markdown
+    from rich.markdown import Heading, Markdown, TableDataElement
     from rich.text import Text
 
     addresses: set[str] = set()
@@ -48,6 +48,13 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
             self.text.justify = "left"
             yield from [Text(), self.text] if self.tag == "h2" else [self.text]
+
+    class WholeCell(TableDataElement):
+        """A cell that breaks a long path, where its own class cuts it off."""
+
+        def __init__(self, justify: JustifyMethod) -> None:
+            super().__init__(justify)
+            self.content.overflow = "fold"
 
     class FileLinks(MarkdownIt):
         """Its own rule forbids links to files, and allows all others."""
@@ -66,7 +73,8 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     text = _LINK.sub(linked, markdown)
     parser = FileLinks().enable(["strikethrough", "table"]).disable(["autolink", "image"])
     shown = Markdown("", hyperlinks=True)
-    shown.elements = {**Markdown.elements, "heading_open": PlainHeading}  # type: ignore[misc]
+    own = {"heading_open": PlainHeading, "th_open": WholeCell, "td_open": WholeCell}
+    shown.elements = {**Markdown.elements, **own}  # type: ignore[misc]
     shown.parsed = parser.parse(text)
     console.print(shown)
 

@@ -151,6 +151,16 @@ def test_on_a_terminal_a_page_is_rendered_and_wrapped(quick: Path) -> None:
     assert "| 1 | **two** |" in run_cli("show", cwd=quick).stdout
 
 
+def test_on_a_terminal_a_path_that_is_too_long_for_its_cell_is_broken_and_not_cut(quick: Path) -> None:
+    cited = f"[E1 docs/{'angebot-' * 12}2027.md:12-19]"
+    (quick / "script.yaml").write_text(f'default: {{text: "| a | b |\\n|---|---|\\n| | {cited} |\\n"}}\n')
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    shown = on_a_terminal("show", cwd=quick, env=environment(TERM="dumb", COLUMNS="80"))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert cited.replace(" ", "") in "".join(shown.split())
+
+
 # ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
