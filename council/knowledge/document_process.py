@@ -39,7 +39,7 @@ _HIDES = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IG
 _LATIN_1 = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "iso-8859-15", "us-ascii", "ascii")
 
 
-class Extract(NamedTuple):
+class TextOfPages(NamedTuple):
     """The text of each page; a document without pages is one. `encoding` is of plain text. `damaged`: the numbers of pages (from
     1) of which something could not be unpacked."""
 
@@ -52,7 +52,7 @@ class DocumentRefusal(Exception):
     """The reason is one of the names in `EXITS`."""
 
 
-def pdf_pages(data: bytes, limits: dict[str, int]) -> Extract:
+def pdf_pages(data: bytes, limits: dict[str, int]) -> TextOfPages:
     from pypdf import PdfReader
     from pypdf.errors import FileNotDecryptedError, LimitReachedError
 
@@ -76,14 +76,14 @@ def pdf_pages(data: bytes, limits: dict[str, int]) -> Extract:
             size += len(pages[-1])
             if size > limits["output_bytes"]:
                 raise DocumentRefusal("too_heavy")
-        return Extract(pages, damaged=sorted(damaged))
+        return TextOfPages(pages, damaged=sorted(damaged))
     except FileNotDecryptedError:
         raise DocumentRefusal("encrypted") from None
     except LimitReachedError as error:  # cycles in the tree of pages are among them
         raise DocumentRefusal("broken" if "cycle" in str(error) or "loop" in str(error) else "too_heavy") from None
 
 
-def docx_pages(data: bytes, limits: dict[str, int]) -> Extract:
+def docx_pages(data: bytes, limits: dict[str, int]) -> TextOfPages:
     import defusedxml
     import mammoth
 
@@ -101,7 +101,7 @@ def docx_pages(data: bytes, limits: dict[str, int]) -> Extract:
     return html_pages(found.value.encode(), limits)
 
 
-def html_pages(data: bytes, limits: dict[str, int]) -> Extract:
+def html_pages(data: bytes, limits: dict[str, int]) -> TextOfPages:
     """Markdown, without emphasis, links and images: what a page says, in the words in which it is quoted."""
     from bs4 import BeautifulSoup
     from bs4.dammit import EncodingDetector
@@ -124,10 +124,10 @@ def html_pages(data: bytes, limits: dict[str, int]) -> Extract:
         escape_asterisks=False,
         escape_underscores=False,
     )
-    return Extract([converter.convert_soup(soup)])
+    return TextOfPages([converter.convert_soup(soup)])
 
 
-def text_pages(data: bytes, limits: dict[str, int]) -> Extract:
+def text_pages(data: bytes, limits: dict[str, int]) -> TextOfPages:
     from charset_normalizer import from_bytes
 
     best = from_bytes(data, cp_isolation=_ENCODINGS).best()
@@ -137,15 +137,15 @@ def text_pages(data: bytes, limits: dict[str, int]) -> Extract:
         western = data.decode("cp1252")
         alone = best.encoding in _ASIAN and not _PAIRED.search(western)
         if (best.encoding in _LIKE_WESTERN or alone) and not _NOT_WESTERN.search(western):
-            return Extract([western], "cp1252")
+            return TextOfPages([western], "cp1252")
         if best.encoding == "cp1252" and (
             _EASTERN.search(western) or (_CZECH.search(western) and not _WESTERN.search(western))
         ):
-            return Extract([data.decode("cp1250")], "cp1250")
-    return Extract([str(best)], best.encoding)
+            return TextOfPages([data.decode("cp1250")], "cp1250")
+    return TextOfPages([str(best)], best.encoding)
 
 
-def mail_pages(data: bytes, limits: dict[str, int]) -> Extract:
+def mail_pages(data: bytes, limits: dict[str, int]) -> TextOfPages:
     """The head of a mail (from, to, date, subject), then its text. Attachments are named, and not read."""
     from email import message_from_bytes, policy
 
@@ -158,17 +158,17 @@ def mail_pages(data: bytes, limits: dict[str, int]) -> Extract:
     ]
     body = mail.get_body(("plain", "html"))
     if body is None:
-        return Extract(["\n".join(head)])
+        return TextOfPages(["\n".join(head)])
     try:
         text = body.get_content()
     except LookupError:  # an encoding that nobody knows
         [text] = text_pages(cast("bytes", body.get_payload(decode=True)), limits).pages
     if body.get_content_subtype() == "html":
         [text] = html_pages(text.encode("utf-8-sig"), limits).pages  # the mark wins over what the page says of itself
-    return Extract(["\n".join([*head, "", text.replace("\r\n", "\n")])])
+    return TextOfPages(["\n".join([*head, "", text.replace("\r\n", "\n")])])
 
 
-KINDS: dict[str, Callable[[bytes, dict[str, int]], Extract]] = {
+KINDS: dict[str, Callable[[bytes, dict[str, int]], TextOfPages]] = {
     "pdf": pdf_pages,
     "docx": docx_pages,
     "html": html_pages,
