@@ -170,13 +170,17 @@ def test_a_new_home_is_asked_about_its_documents_and_not_about_the_program(home:
     assert found() == ["docs/audit.md", "personas/auditor.md"]
 
 
-def test_an_agent_is_told_how_many_passages_were_too_weak(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+def test_agent_and_person_are_told_how_many_passages_were_too_weak(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
     for number in range(8):
         write(home, f"notes/{number}.md", f"Nothing else stands in the report of week {number}.\n")
     write(home, "docs/flour.md", "The cheapest rye flour came from the mill at the weir, says the report.\n")
     ask = '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("Which supplier offered the cheapest rye flour in the report?")]'
     fake.reply = first_words_of("COORDINATOR", ask)
     drop_command(home, command())
+    typed = run_cli("cortex", "query", "Which supplier offered the cheapest rye flour in the report?", cwd=home)
+    assert "8 weaker passages were left out" in typed.stderr
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     said = "\n".join(next(request for request in fake.requests if role_of(request) == "STRATEGIST").texts)
     assert "1 passage for “Which supplier" in said

@@ -67,8 +67,11 @@ def cut(path: str, text: str) -> list[Chunk]:
     lines = split_lines(text)
     if path.lower().endswith(_MARKDOWN) or document_kind(path) in _AS_MARKDOWN:
         sections = _markdown_sections(lines)
-        if front_matter_value(text, _MEMORY_MARK.removesuffix(":")):  # an agent's words, and not what it was asked
-            sections = [section for section in sections if not section.heading.endswith(f" > {_ASKED_BY}")]
+        if front_matter_value(
+            text, _MEMORY_MARK.removesuffix(":")
+        ):  # an agent's words, not what it was asked or its name
+            asked = f" > {_ASKED_BY}"
+            sections = [section for section in sections if not section.bare and not section.heading.endswith(asked)]
     elif is_paged(path):
         marks = [(index, page) for index, line in enumerate(lines) if (page := marked_page(line)) is not None]
         ends = [*(index for index, _ in marks[1:]), len(lines)]

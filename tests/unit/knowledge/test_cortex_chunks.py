@@ -161,6 +161,12 @@ def test_the_keys_of_our_own_pages_answer_no_question_and_those_of_others_do() -
     assert "tags: heron" in cut("notes.md", f"---\ntags: heron\n---\n\n{body}")[0].text
 
 
+def test_in_the_memory_of_an_agent_a_heading_without_words_below_it_is_no_passage() -> None:
+    words = "## AUDITOR\n\n## Position\n\nRepair it.\n\n## REMEMBERED ANSWER\n\n# Position\n\nRepair it.\n"
+    found = cut("archive/main/auditor/x.md", f"---\nrole: AUDITOR\nrehearsed: no\n---\n\n{words}")
+    assert [chunk.text.split()[-1] for chunk in found] == ["it.", "it."]
+
+
 def test_a_decision_page_is_known_by_its_front_matter_wherever_it_lies() -> None:
     page = "---\nid: x\nstatus: {}\naudit_head: null\n---\n# Decision\n"
     assert is_artifact(page.format("succeeded"))
