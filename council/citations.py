@@ -138,20 +138,17 @@ class Citation:
 
 
 class KnownPaths:
-    """Paths that a text may cite: they are read as they are, also where a comma, a bracket or an id in one would end it.
+    """Paths that a text may cite: they and their ends are read as they are, also where a comma, a bracket or an id in one would
+    end it.
 
     Each of these odd paths is hidden by as many letters of its own before a text is read, the longest first. One that
     reads as a citation of another path, such as `E1 a.md` beside `a.md`, is not: no name may draw citations to itself.
     """
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
-        known = sorted(filter(None, set(paths)), key=lambda path: (len(path), path))
+        known = {*filter(None, paths)}
         self._ends = {path[at:] for path in known for at in (0, *(slash.end() for slash in re.finditer("/", path)))}
-        of_another = re.compile(
-            rf"(?:.*\b(?:{EVIDENCE_ID}|[0-9]{{1,7}})[\s,;:]+)?(?P<path>{'|'.join(map(re.escape, known))})(?!\w)"
-        )
-        odd = [path for path in reversed(known) if not _PLAIN_PATH.fullmatch(path)]
-        odd = [path for path in odd if (found := of_another.match(path)) and found["path"] == path]
+        odd = sorted({*_odd(known), *_odd(self._ends)}, key=lambda path: (len(path), path), reverse=True)
         self._letters = {path: chr(0xE000 + number) for number, path in enumerate(odd[:_MAX_ODD_PATHS])}
         self._stems = {letter: path.removesuffix(_ending(path)) for path, letter in self._letters.items()}
         listed = "|".join(map(re.escape, self._letters))
@@ -174,6 +171,14 @@ class KnownPaths:
 
     def shown(self, text: str) -> str:
         return _PRIVATE.sub(lambda found: self._stems.get(found[1], found[0]), text) if self._found else text
+
+
+def _odd(paths: set[str]) -> list[str]:
+    """Those of the paths that are hidden."""
+    listed = "|".join(map(re.escape, sorted(paths, key=lambda path: (len(path), path))))
+    of_another = re.compile(rf"(?:.*\b(?:{EVIDENCE_ID}|[0-9]{{1,7}})[\s,;:]+)?(?P<path>{listed})(?!\w)")
+    odd = [path for path in paths if not _PLAIN_PATH.fullmatch(path)]
+    return [path for path in odd if (found := of_another.match(path)) and found["path"] == path]
 
 
 def _ending(path: str) -> str:

@@ -538,6 +538,19 @@ def test_a_path_with_any_punctuation_is_known_because_it_was_read(path: str, spe
     assert finding.outcome == "found"
 
 
+@pytest.mark.parametrize(
+    "spelling", ["[E1: {end}:4]", "[E1 {end}, line 4]", "[{end}:4]", "[E1: {end}:4; E2: docs/plan.md:12]"]
+)
+@pytest.mark.parametrize("end", ["Büro 2026/Angebot (neu), Dach [2].md", "Angebot (neu), Dach [2].md"])
+def test_the_end_of_such_a_path_is_known_too(end: str, spelling: str) -> None:
+    path = "docs/Büro 2026/Angebot (neu), Dach [2].md"
+    look = Quotations([Passage("E1", path, 1, NEEDS), PASSAGES[1]], ("E1", "E2"))
+    checked = look.check(f"It must outlive it {spelling.format(end=end)}.")
+    assert checked.text.startswith(f"It must outlive it [E1: {path}:4]")
+    assert checked.no_places == ()
+    assert look.check(f"It grows {spelling.format(end=end).replace('4', '400')}.").no_places != ()
+
+
 @pytest.mark.parametrize("name", ["E1 docs/needs.md", "docs/needs.md:2", "docs/needs.md, line 2", "2, docs/needs.md"])
 def test_a_file_whose_name_reads_as_a_citation_of_another_draws_none_to_itself(name: str) -> None:
     look = Quotations([*PASSAGES, Passage("E5", name, 1, "We pay him.\nWe pay him.\n")], ("E1", "E2", "E5"))
