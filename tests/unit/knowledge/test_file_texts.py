@@ -15,7 +15,7 @@ from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge import file_texts
 from council.knowledge.cortex.cortex import Cortex
-from council.knowledge.document_process import Extract, text_pages
+from council.knowledge.document_process import TextOfPages, text_pages
 from council.knowledge.file_texts import FileTexts, ReadingLimits
 from council.knowledge.library import Library
 from council.storage.paths import ConfinedRoot, PathRules
@@ -142,7 +142,7 @@ def test_a_byte_order_mark_wins_over_an_encoding_that_a_page_names(tmp_path: Pat
     ],
 )
 def test_a_short_text_is_western_unless_its_letters_are_not(text: str, encoding: str) -> None:
-    assert text_pages(text.encode(encoding), {}) == Extract([text], encoding)
+    assert text_pages(text.encode(encoding), {}) == TextOfPages([text], encoding)
 
 
 def test_utf_8_is_read_as_it_is_and_without_a_child(
