@@ -25,7 +25,7 @@ WAITS = {
     "answer": "waits for a person's answer",
     "provider": "waits for the provider",
     "network": "waits for the network",
-    "storage": "waits for the disk",
+    "storage": "waits for the disk or the database",
     "budget": "waits for the budget of another day",
     "keys": "waits for the key of this home",
     "credential": "waits for a credential",

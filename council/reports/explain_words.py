@@ -54,7 +54,7 @@ _ENDED = {
     "finished": "finished",
     "waiting": "ended in a wait",
     "handed back": "the process was asked to stop",
-    "cut off": "cut off: the process ended, or the disk was full",
+    "cut off": "cut off: the process ended, or the disk or the database failed",
     "under way": "under way",
 }
 _BECAUSE = {

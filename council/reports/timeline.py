@@ -79,8 +79,8 @@ class WaitEntry(msgspec.Struct, frozen=True):
 
 class AttemptEntry(msgspec.Struct, frozen=True):
     """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or
-    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `wait given up`
-    (it would be too long), `resume`, `retry` (from the step `retry_from`)."""
+    the disk or the database failed), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `wait
+    given up` (it would be too long), `resume`, `retry` (from the step `retry_from`)."""
 
     number: int
     began_ms: int | None

@@ -303,7 +303,7 @@ class Settings(BaseModel):
         default=30.0,
         ge=0.1,
         le=3600,
-        description="A run that waits for the disk (full, read-only) tries again this often; so does a daemon that cannot start.",
+        description="A run that waits for the disk or the database tries again this often; so does a daemon that cannot start.",
     )
     max_wait_s: float = Field(
         default=172_800.0, ge=0.1, le=30 * _DAY_S, description="A waiting run fails after this (48 h)."

@@ -166,6 +166,30 @@ def test_of_two_copies_of_a_home_on_a_server_one_daemon_works(
             assert daemon.stop() == 0
 
 
+def test_a_server_that_stops_is_told_as_the_database_and_the_run_goes_on_when_it_is_back(
+    tmp_path: Path, postgres_programs: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
+) -> None:
+    with postgres.server(postgres_programs) as server:
+        settings = f"storage_retry_s = 600\ndatabase_url = {json.dumps(server.url)}\n"
+        home = make_home(tmp_path / "home", settings=settings)
+        with Daemon(home, env=env) as daemon:
+            daemon.ready()
+            drop_command(home, command())
+            run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+            fake.wait_for_requests(2)
+            server.stop()
+            gate.open()
+            assert daemon.wait("run_waiting", run_id=run_id)["reason"] == "storage"
+            server.start()
+            wait_until(lambda: status(home, env)["runs"][0]["status"] == "waiting", "status tells it")
+            assert "waiting for the disk or the database" in run_cli("status", cwd=home, env=env).stdout
+            drop_command(home, {"type": "resume", "run": run_id}, "resume.json")
+            assert daemon.wait("run_ended", run_id=run_id)["status"] == "succeeded"
+            told = run_cli("explain", run_id, cwd=home, env=env).stdout
+            assert "the disk or the database failed" in " ".join(told.split())
+            assert daemon.stop() == 0
+
+
 def test_a_run_on_a_server_leaves_the_same_page_and_the_same_journal(tmp_path: Path, postgres_url: str) -> None:
     left = []
     for name, more in (("file", ""), ("server", f"database_url = {json.dumps(postgres_url)}\n")):
