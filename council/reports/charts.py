@@ -107,6 +107,7 @@ def stances_chart(told: Explanation) -> str | None:
 
 
 _BAR = 18.0
+_BEGUN = 12.0  # the width of a step without an end
 _LANE = 34.0
 _CHAR = 7.5  # the room of a character of a label, with some of the space around it
 _RUN = "reading, run"
@@ -153,8 +154,11 @@ def timeline_chart(told: Explanation) -> str | None:
         call, began = calls.get(step.name), step.began_ms or 0
         x, y = scale.x(began), y_of[lane_of[step.name]]
         width = scale.x(step.ended_ms or began) - x
+        hint = f"{step.name}: {step.outcome}"
+        if step.outcome == "under way":
+            svg.rect(x, y - _BAR / 2, _BEGUN, _BAR, "under-way", hint, radius=2)
+            continue
         if step.outcome not in ("done", "refused"):
-            hint = f"{step.name}: {step.outcome}"
             svg.rect(x, y - _BAR / 2, max(4.0, width), _BAR, "cut", hint)
             svg.cross(x + 2, y, 8, "cut-mark", hint)
             continue

@@ -111,7 +111,8 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Why(msgspec.Struct, frozen=True):
-    """The reason why it stopped. `code` is a word of `docs/explain.md`, `sentence` for a person, `fix` what there is to do."""
+    """The reason why it stopped, or where it stands. `code` is a word of `docs/explain.md`, `sentence` for a person, `fix` what
+    there is to do."""
 
     code: str
     sentence: str
@@ -326,8 +327,8 @@ class _Teller:
             if status == "waiting" and wait is not None:
                 until = timestamp_of(wait.since_ms + int(wait.asked_s * 1000))
                 return Why(status, f"It {WAITS.get(wait.reason, WAITS[''])} until {until}: {wait.error}", fix)
-            words = {"running": "it is being worked on", "queued": "it is queued and continues when its turn comes"}
-            return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
+            words = {"running": "It is being worked on.", "queued": "It is queued and continues when its turn comes."}
+            return Why(status, words.get(status, f"It is {status}."), fix)
         account = self.account
         if account is None:
             return Why("done", "Its work was done.")

@@ -30,6 +30,7 @@ _MARKS = {
     "wait": ("◌", "yellow"),
     "attempt": ("▶", "cyan"),
     "cut": ("╳", "yellow"),
+    "under way": ("○", "cyan"),
 }
 _BAR_CHARS = 16
 _MIN_BAR_CHARS = 6  # a shorter one shows nothing that the figures do not
@@ -82,7 +83,7 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
             instead = f" instead of {' and '.join(told.decision.instead_of)}, whose closing call failed"
         lines.append(Text(f"The decision was written by {told.decision.written_by}{instead}."))
     lines += [_line(f"note: {note.replace('**', '')}", "yellow") for note in told.notes]
-    yield section("Why it stopped", list(lines))
+    yield section("Where it stands" if told.live else "Why it stopped", list(lines))
     if told.agents:
         yield section(
             "Who spent what",

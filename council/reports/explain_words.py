@@ -28,7 +28,7 @@ from council.turns.costs import told_cost
 NOT_KNOWN = "–"
 UNEXPLAINED = "unexplained: it names no evidence that was new to it"
 STEWARD = "STEWARD"
-Mark = Literal["done", "failed", "retry", "wait", "attempt", "cut"]
+Mark = Literal["done", "failed", "retry", "wait", "attempt", "cut", "under way"]
 _MAX_CHARS = 300
 _BESIDE_TURNS = {
     "start": "personas, memory, tools and model are read",
@@ -224,7 +224,7 @@ def _step(step: StepEntry, call: CallEntry | None, read: RequestEntry | None, ab
     if step.outcome == "refused" and call is not None and call.failure and not step.again:
         mark, detail = "failed", call_words(call, above)
     elif step.outcome != "done":
-        mark, detail = "cut", _NOT_DONE[step.outcome]
+        mark, detail = "under way" if step.outcome == "under way" else "cut", _NOT_DONE[step.outcome]
     elif step.again:
         detail, faint = "made again later", True
     elif call is not None:

@@ -367,7 +367,8 @@ def test_a_run_that_goes_on_is_explained_as_far_as_it_is(home: Path, fake: FakeG
         assert now["missing"] == []
         assert now["tokens"]["input"] == 100
         assert [step["name"] for step in now["steps"] if step["outcome"] == "under way"] == ["round/1/STRATEGIST"]
-        assert "it is being worked on" in run_cli("explain", run_id, cwd=home).stdout
+        assert "It is being worked on." in (told := run_cli("explain", run_id, cwd=home).stdout)
+        assert ("Where it stands" in told, "Why it stopped" in told, "╳" in told) == (True, False, False)
         daemon.kill()
     later = explain(home, run_id)
     assert (later["status"], later["why"]["fix"]) == ("queued", "no daemon runs: `council run` continues it")
