@@ -75,7 +75,7 @@ class KeyFile:
             if (aside := _aside(self._path)).exists():
                 raise KeysRefused(
                     "the keys of this home were set aside: `council vault keys --remove` took its home for gone.",
-                    fix=shlex.join(("mv", str(aside), str(self._path))),
+                    fix=f"`{shlex.join(('mv', str(aside), str(self._path)))}` puts them back",
                 ) from None
             return None
         except OSError as error:
@@ -87,7 +87,7 @@ class KeyFile:
         if status.st_mode & 0o077:
             raise KeysRefused(
                 f"the key file {self._path} can be read by others (mode {stat.S_IMODE(status.st_mode):o}).",
-                fix=f"chmod 600 {self._path}; if others may have read it, rotate: `council vault rotate`",
+                fix=f"`chmod 600 {self._path}`; if others may have read it, rotate: `council vault rotate`",
             )
         return _decoded(read_limited(self._path, _MAX_BYTES).decode("utf-8", "replace"), self.name)
 

@@ -56,6 +56,8 @@ def drop_command(desk: Desk, who: Person, filters: Filters, sent: FormData) -> s
         raise CommandInvalid(f"{wrong} with this command.", problems=list(verdict.problems))
     if verdict.warnings and "anyway" not in texts:
         told = "The command fits, but look at the warnings first."
+        if verdict.code:
+            told = "The command fits, but as things are its run would fail."
         raise CommandInvalid(told, problems=list(verdict.warnings), only_warnings=True)
     ordered(desk, who.user, body)
     return "/now"

@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect
 from council.commands.file_formats import problems_of
 from council.commands.parsing import fault_in_words
 from council.errors import CommandInvalid, CouncilError
-from council.web.window_words import in_the_window
+from council.web.window_words import word_filters
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def problem(
     """A response whose body says what is wrong, and how to mend it; `data` are further keys of the body. A browser gets a page
     with the same words."""
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/"):
-        page = templates().get_template("trouble.html").render(status=status, detail=detail, fix=in_the_window(fix))
+        page = templates().get_template("trouble.html").render(status=status, detail=detail, fix=fix)
         return HTMLResponse(page, status, headers)
     told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
     body = {**(data or {}), **told, **({"fix": fix} if fix else {})}
@@ -72,7 +72,9 @@ def problem(
 @cache
 def templates() -> Environment:
     """The templates of pages that nobody needs to be signed in for."""
-    return Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    made = Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    made.filters.update(word_filters())
+    return made
 
 
 def tell_problems(app: FastAPI) -> None:

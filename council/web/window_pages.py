@@ -39,7 +39,7 @@ from council.web.forms import faults_of, texts_of
 from council.web.live_updates import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
 from council.web.window_pictures import FIGURES, course_picture, land_picture, suite_picture
-from council.web.window_words import in_the_window
+from council.web.window_words import word_filters
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -184,11 +184,9 @@ class Window:
                             said = f'<hx-partial hx-target="#said-{escape(run_id)}" hx-swap="innerHTML">{words}</hx-partial>'
                             yield format_sse_event(data_str=said)
                 except CouncilError as gone:  # the session is over, or what the page shows is not there any more
-                    told = f"<p>{escape(gone.message)}</p><p>{escape(in_the_window(gone.fix))}</p>"
                     if page.connects:
-                        yield format_sse_event(
-                            data_str=f'<div class="callout bad" role="alert">{told}</div>', id="gone"
-                        )
+                        error = self.templates.get_template("error.html").render(layout="inside.html", shown=gone)
+                        yield format_sse_event(data_str=error, id="gone")
 
             return LiveStream(self.broadcast, "", content)
 
@@ -245,14 +243,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(report_filters())
-    made.filters["worded"] = in_the_window
+    made.filters.update(word_filters())
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
     made.globals.update(
         land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture, FIGURES=FIGURES
     )
-    markdown = AgentMarkdown({})
-    made.filters.update(markdown=markdown, inline=markdown.inline)
+    made.filters["markdown"] = AgentMarkdown({})
 
     def of_report(name: str, explained: ExplainedRun) -> Markup:
         return Markup(made.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template

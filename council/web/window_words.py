@@ -6,6 +6,10 @@ A command that no page stands for remains as it is: whoever reads of it needs th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
+
+from council.reports.agent_markdown import AgentMarkdown
 
 _COMMAND = re.compile(r"`council ([a-z][^`\n]*)`")
 _HERE = {  # by the beginning of a command: what stands for it. The first that fits
@@ -37,12 +41,25 @@ _HERE = {  # by the beginning of a command: what stands for it. The first that f
     r"config show": "the page House, Settings",
 }
 _FOR = re.compile(r" --user \S+")
+_WORD = re.compile(r"[a-z]+(?=[ ,’'])")  # no path, no name of a setting
 _OWNER = re.compile(r"set `user: ([^`]+)`, or `--user [^`]+` behind `council plans`")
+
+
+def word_filters() -> dict[str, Callable[[Any], str]]:
+    """The filters by which every template of the window says an error, a note or advice: their code spans become code."""
+    return {"worded": in_the_window, "sentence": sentence, "inline": AgentMarkdown({}).inline}
 
 
 def in_the_window(text: object) -> str:
     """The same advice for who reads it on a page."""
     return _COMMAND.sub(_here, _OWNER.sub(r"\1 alone decides it", str(text)))
+
+
+def sentence(text: object) -> str:
+    """The same advice as a sentence of its own, from its capital letter to its full stop."""
+    told = in_the_window(text)
+    begun = f"{told[0].upper()}{told[1:]}" if _WORD.match(told) else told
+    return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
 
 def _here(command: re.Match[str]) -> str:

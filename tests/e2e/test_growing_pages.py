@@ -329,7 +329,7 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
     shown.until("Recent decisions")
     assert sent(leaving.post("/sign-out")) == "/sign-in"
     drop_command(site.home, {**plan, "title": "Nobody sees this"}, "plan-3.json")
-    shown.until("you are not signed in")
+    shown.until("You are not signed in")
     assert shown.over.wait(30), "the stream of a session ends with it, and in order"
     assert "Nobody sees this" not in str(shown.messages)
 

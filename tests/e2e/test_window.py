@@ -79,6 +79,35 @@ def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_d
         assert steward.complaints == []
 
 
+def test_a_run_under_way_a_refused_file_and_a_run_that_is_not_there_are_told_in_plain_words(
+    browser: Browser, here: Site, gate: Gate
+) -> None:
+    with here.serving() as daemon, enter(browser, here) as steward:
+        drop_command(here.home, {**command(), "rounds": 2}, "bad.json")
+        daemon.wait("command_refused")
+        drop_command(here.home, command("Which engine keeps the archive?"))
+        run = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        page = steward.open("/now")
+        inbox = page.get_by_role("region", name="Inbox")
+        expect(inbox.locator("code").first).to_have_text("rounds")
+        assert "`" not in inbox.inner_text()
+        assert steward.open("/runs").locator("td .status").inner_text() == "running"
+        page = steward.open(f"/runs/{run}")
+        timeline = page.get_by_role("region", name="What happened, and when")
+        expect(timeline.locator("svg .under-way")).to_have_count(1)
+        expect(timeline.locator("svg .cut-mark")).to_have_count(0)
+        assert "topped" not in page.inner_text("main")
+        steward.refused("/runs/20260101-000000-aaaaaaaa")
+        assert page.title() == "There is nothing here · Council"
+        told = page.inner_text("main").splitlines()
+        assert "No run of yours matches '20260101-000000-aaaaaaaa'." in told
+        assert "The list of runs has all that you see." in told
+        gate.open()
+        daemon.wait("run_ended")
+        expect(steward.open(f"/runs/{run}").get_by_role("heading", name="Why it stopped")).to_be_visible()
+        assert steward.complaints == []
+
+
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_keys_alone_and_nobody_else_sees_it(
     browser: Browser, here: Site, fake: FakeGemini
 ) -> None:

@@ -93,7 +93,7 @@ def test_a_specialist_is_wished_for_made_used_and_promoted_by_keyboard_alone(
         assert proposed["card"]["operations"][0]["arguments"] == {}  # its run and its model are nobody's to edit
         stored = {"credential": "lookup_key", "role": "email_validator", "value": KEY, "back": "/now"}
         for one in (stored | {"credential": "gmail_key"}, stored):
-            refused(bob.post("/specialists", data=one), 400, "no specialist that waits for you needs")
+            refused(bob.post("/specialists", data=one), 400, "No specialist that waits for you needs")
         assert told(bob, "/specialists")["waiting"] == told(bob, "/now")["lacking"] == []
         assert rows_of(home, "SELECT * FROM user_credentials") == []
         ada.write("Your credential lookup_key", KEY)

@@ -38,7 +38,7 @@ def test_what_people_wrote_is_escaped_by_every_template() -> None:
     """No template of ours marks a text as safe: only the report's parts and agents' Markdown are, which escape themselves."""
     templates = environment()
     assert templates.autoescape is True
-    shown = templates.from_string("{{ text }} {{ text|plain }} {{ text|markdown }}").render(
-        text="<img src=x onerror=a()>"
-    )
+    shown = templates.from_string(
+        "{{ text }} {{ text|plain }} {{ text|markdown }} {{ text|worded|inline }} {{ text|sentence|inline }}"
+    ).render(text="<img src=x onerror=a()>")
     assert "<img" not in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.web.window_words import in_the_window
+from council.web.window_words import in_the_window, sentence
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,18 @@ from council.web.window_words import in_the_window
 )
 def test_a_command_becomes_the_page_or_button_that_does_the_same_where_there_is_one(told: str, here: str) -> None:
     assert in_the_window(told) == here
+
+
+@pytest.mark.parametrize(
+    ("told", "here"),
+    [
+        ("no run matches 'x'.", "No run matches 'x'."),
+        ("`council plans` lists them", "The page Plans lists them."),
+        ("needs.md: there is no such file", "needs.md: there is no such file."),
+        ("max_rounds is too small", "max_rounds is too small."),
+        ("`chmod 600 f`", "`chmod 600 f`."),
+        ("Is it there?", "Is it there?"),
+    ],
+)
+def test_a_sentence_of_its_own_begins_with_a_capital_letter_but_no_name_of_a_file_does(told: str, here: str) -> None:
+    assert sentence(told) == here
