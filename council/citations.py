@@ -4,7 +4,8 @@ People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.m
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
 `【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. So do
 `(Evidence 1, line 3)` and `(lines 3 and 4 of a.md)`. A link to what was read, such as
-`[the budget](docs/budget.csv#L3)`, cites it. In prose an id does with its place: `E1, line 8, says so`.
+`[the budget](docs/budget.csv#L3)`, cites it. In prose an id or a path does with its place: `E1, line 8, says so`,
+`line 6 of docs/a.md says so`.
 Words in brackets that are not square, such as `(E10 fuel)`, cite nothing.
 """
 
@@ -37,6 +38,9 @@ _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
+_PROSE_PATH = r"(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml)"
+_PROSE_UNIT = "(?i:lines?|pages?|zeilen?|seiten?)"
+_PROSE_TO = "(?:(?: ?[-–] ?| (?:and|und|to|bis) )[0-9]{1,7})?"
 _CITATION = re.compile(
     rf"[\[【<{{][\^#@]?{CUE}`?(?P<inside>{_SPACED_ID}[^\[\]【】<>{{}}\n]{{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
     rf"|\({CUE}(?P<aside>{_NAMED_ID}[^()\[\]\n]{{0,600}})\)"
@@ -46,8 +50,9 @@ _CITATION = re.compile(
     r"(?P<file>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?![(:\[])"
     rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)\s"
     r"(?:of|in|von|aus)\s`?(?P<of>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?!\()"
-    r"|(?<![\w/.:\[(`-])(?P<prose>(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml):p?[0-9]{1,7}"
-    r"(?:[-–][0-9]{1,7})?)(?![\w:/]|[.-]\w)"
+    rf"|(?<![\w/.:\[(`-])(?P<prose>{_PROSE_PATH}(?::p?|,? {_PROSE_UNIT} )[0-9]{{1,7}}{_PROSE_TO})(?![\w/]|:\S|[.-]\w| \[)"
+    rf"|(?<![\w\[(])(?P<told>{_PROSE_UNIT} [0-9]{{1,7}}{_PROSE_TO}) (?:of|in|von|aus) `?(?P<told_of>{_PROSE_PATH})`?"
+    r"(?![\w/]|:\S|[.-]\w| \[)"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?"
     r"|(?::p?|[:,]? (?P<opened>\()?(?i:(?P<many>lines|pages|pp?\.|zeilen|seiten|lignes)"
@@ -276,8 +281,8 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             if bare:
                 yield Citation(*match.span(), match[0], tuple(_part(match["bare"])[0]))
             continue
-        if match["prose"]:
-            places = tuple(_places("", match["prose"]))
+        if prose := match["prose"] or (match["told_of"] and f"{match['told_of']}, {match['told']}"):
+            places = tuple(_places("", prose))
             if bare and paths.is_named_by(paths.shown(places[0].path)):
                 yield Citation(*match.span(), match[0], places)
             continue
@@ -314,7 +319,9 @@ def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:
 
     def space(match: re.Match[str]) -> str:
         return (
-            match[0] if match["bare"] or match["prose"] or (match["file"] and not _is_of_file(match, paths)) else "\0"
+            match[0]
+            if match["bare"] or match["prose"] or match["told"] or (match["file"] and not _is_of_file(match, paths))
+            else "\0"
         )
 
     marked = _CITATION.sub(space, paths.hidden(text).replace("\0", " "))

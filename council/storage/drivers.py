@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -167,7 +168,7 @@ class MemoryDriver(SqliteDriver):
         self.where = "memory"
         self.lock_fd = None  # only one process ever sees it
         self._path = Path(self.where)
-        self._uri = f"file:council-{id(self)}?mode=memory&cache=shared"
+        self._uri = f"file:council-{secrets.token_hex(8)}?mode=memory&cache=shared"
 
     def writer(self) -> Any:
         return self._connected(self._uri, "foreign_keys = ON")

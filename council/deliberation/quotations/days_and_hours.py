@@ -165,7 +165,7 @@ _OF_TIMES = re.compile(
 
 # `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well.
 _HOURS = re.compile(
-    rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?h\s?(?P<minute>[0-5][0-9])|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\sd[e'’])"
+    rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?h\s?(?P<minute>[0-5][0-9])|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\s(?:de\b|d['’]))"
 )
 _AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab|gegen)\s\Z")
 _NOON = 12

@@ -51,6 +51,8 @@ class Cells:
 
     def _with_currencies(self, number: int, top: int) -> str:
         cells = self._cells(number)
+        if _CURRENCY.search(self.lines[number].upper()):  # the row names its own
+            return self.lines[number]
         for at, header in enumerate(self._cells(top)[: len(cells)]):
             amount, named = _AMOUNT.match(cells[at]), set(_CURRENCY.findall(header.upper()))
             if amount and len(named) == 1 and not _THOUSANDS.search(header):

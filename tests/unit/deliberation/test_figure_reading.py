@@ -191,6 +191,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("The next meeting is on 9 February.", "9 February 2031", "8 February 2031"),
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
         ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
+        ("À 20 h 30 devra finir le bal.", "à 20h30 devant la gare", "à 15h30 devant la gare"),
         ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
         (
             "Beginn: 19:30 Uhr",
@@ -275,7 +276,8 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ),
         (
             "Die Frist ist innerhalb eines Monats.",
-            "ein Monat; innerhalb eines Monats; in einem Monat; einen Monat; one month; within a month; 1 Monat; eines Tages",
+            "ein Monat; innerhalb eines Monats; in einem Monat; einen Monat; one month; within a month; 1 Monat; eines Tages; "
+            "an einem Tag",
             "eine Woche; innerhalb einer Woche; one week; within a week; ein Jahr; zwei Monate; it takes a year",
         ),
         (

@@ -127,18 +127,14 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ("The doors open to visitors from 13:30 to 15:00.", "The doors open to visitors from 14:00 to 16:00."),
         ("The room at 7 Quay Terrace is small.", "The room has four Quay Terrace keys."),  # an address
         ("The tent hire cost 900 EUR in 2025.", "The tent hire costs 980 EUR in 2026."),
-        ("A till for 3,200 EUR, and the tent hire costs 11,500 EUR.", "The till and the tent hire cost 14,700 EUR."),
         ("The tent hire costs 900 EUR.", "The tent hire costs 850 EUR at present."),
         ("The cache of the viewer grows to 2 GB.", "The cache of the viewer is at 1.9 GB."),  # a rounding
         ("The lease of the car takes 36 months.", "The lease of the car takes three years."),
-        ("The report of the club is due on 30 April 2025.", "The report of the club came on 28 April, two days early."),
-        ("The club had 61 rowers at the start.", "The club had 68 rowers, seven more, at the start."),
         ("We also meet on Friday 27 June at 18:30 in the Guildhall.", "Saturday 28 June 2025, 18:00, Guildhall."),
         ("The bell of bed 14 rang in the night.", "The bell rang in the night of Thursday 13, she wrote."),
         ("The seed packet holds 12 carrots.", "| Seed packet | Price |\n|-|-|\n| Carrots | 12.50 |"),
         ("The sheet of level 18 has 18 tiles.", "The sheet of level 20 has sixteen times as many tiles."),
         ("The tent hire has become dearer than in the spring at 900 EUR.", "The tent hire costs 800 EUR."),
-        ("| Item | Quantity | Each | Sum |\n|-|-|-|-|\n| Tent hire | 2 | £450 | £900 |", "The tent hire costs £800."),
         ("The committee proposed a tent hire of 900 EUR.", "The tent hire costs 980 EUR."),  # a proposal
         (
             "Versäumte Arbeitsstunden werden mit 25 EUR je Stunde abgegolten, das hat der Vorstand so vorgeschlagen.",
