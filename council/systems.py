@@ -50,7 +50,7 @@ class BareCore:
     receipts: Receipts
     ledger: Ledger
     redactor: Redactor
-    spending: Models
+    models: Models
     memory: Memory
     cortex: Cortex
     audit: Trail
@@ -70,7 +70,7 @@ class Core(BareCore):
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
-        return replace(self, spending=self.spending.of_council(run.journal.model))
+        return replace(self, models=self.models.of_council(run.journal.model))
 
     def principal_of(self, run: Run) -> Principal:
         """The one for whom a run works."""
@@ -83,7 +83,7 @@ class Core(BareCore):
     def guarding(self, run: Run, guard: Guard, models: RunModels, task: str, *, rehearses: bool = False) -> RunGuard:
         """The guard of a run at work. `rehearses`: no language model gives second opinions."""
         name = "" if rehearses else guard.model
-        shown = name if not name or run.is_closed else self.spending.opinion_name(name, run.header.secret)
+        shown = name if not name or run.is_closed else self.models.opinion_name(name, run.header.secret)
         return RunGuard(run, guard, partial(models.of, (name,)) if name else None, shown, task)
 
     def equipment(
@@ -107,11 +107,11 @@ class Core(BareCore):
                 settings.max_requests_per_reply, settings.max_requests_per_task, settings.max_context_bytes_per_task
             ),
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
-            window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
+            window_chars=lambda: self.models.window_chars(map(chain_of, speakers), run.header.secret),
             redact=self.redactor.redact,
             streams=settings.streaming == "on",
             rehearses=not run.is_closed
-            and all(is_rehearsal(name) for speaker in speakers for name in self.spending.names(chain_of(speaker))),
+            and all(is_rehearsal(name) for speaker in speakers for name in self.models.names(chain_of(speaker))),
             functions=cache(self.tools.specs) if settings.native_tools == "on" else lambda allowed: (),
             embedder=models.embedder,
         )

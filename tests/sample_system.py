@@ -76,7 +76,7 @@ class Noting:
 
     async def work(self) -> None:
         command = NoteCommand.model_validate(self.run.header.command)
-        models, manifest = self.core.spending, load_personas(self.core.home.personas)["AUDITOR"]
+        models, manifest = self.core.models, load_personas(self.core.home.personas)["AUDITOR"]
         chain = models.chain(manifest.role, manifest.model, None)
         auditor = Speaker(manifest.role, manifest.instructions, "", (), chain, models.names(chain)[0])
         run_models = models.models_for(self.run, BudgetConfig(), auditor.model)

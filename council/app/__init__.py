@@ -57,7 +57,6 @@ class App(Core):
     """A built council: the core and its systems, for doors and daemon. `close` ends what was opened for it."""
 
     model: Model
-    models: ModelPool
     systems: tuple[System, ...]
     handlers: Mapping[str, Handler]
     controls: Mapping[str, ControlHandler]
@@ -80,9 +79,9 @@ class App(Core):
             redactor=self.redactor,
             on_ended=on_ended,
             controls=self.controls,
-            before_asking_again=self.models.lift_pauses,
+            before_asking_again=self.models.pool.lift_pauses,
             run_secret=self.run_secret,
-            recorded_day=self.spending.day,
+            recorded_day=self.models.day,
             informed=self.vault_words.learn,
         )
 
@@ -92,7 +91,7 @@ class App(Core):
 
     def handlers_asking(self, model: Model) -> Mapping[str, Handler]:
         """The handlers of all runs, each asking `model`, whatever the settings name."""
-        return _handlers(replace(self, spending=self.spending.asking(model)), self.systems)
+        return _handlers(replace(self, models=self.models.asking(model)), self.systems)
 
     @property
     def _premises(self) -> Premises:
@@ -101,7 +100,7 @@ class App(Core):
     async def aclose(self) -> None:
         if self.telemetry is not None:
             await asyncio.to_thread(self.telemetry.close)
-        await self.models.aclose()
+        await self.models.pool.aclose()
         await asyncio.to_thread(self.close)
 
 
@@ -134,10 +133,10 @@ def build_app(
         if tracing is not None:
             events.subscribe(tracing.on_event)
         cassette = own if isinstance(own, ReplayModel) else None
-        spending = Models(home, store, settings, keys, pool, clock, tracing, cassette)
+        models = Models(home, store, settings, keys, pool, clock, tracing, cassette)
         if look is None:
-            undo.callback(spending.close)
-        _ = spending.embedding  # one that cannot be had is told now, and not when a question is asked
+            undo.callback(models.close)
+        _ = models.embedding  # one that cannot be had is told now, and not when a question is asked
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)
@@ -149,7 +148,7 @@ def build_app(
         cortex = build_cortex(texts, library.rules, redactor, store)
         bare = BareCore(
             home=Home(root.root),
-            settings=spending.settings,
+            settings=models.settings,
             events=events,
             clock=clock,
             root=root,
@@ -157,7 +156,7 @@ def build_app(
             receipts=Receipts(store),
             ledger=Ledger(store),
             redactor=redactor,
-            spending=spending,
+            models=models,
             memory=Memory(Home(root.root).session_states, store),
             cortex=cortex,
             audit=safe.trail,
@@ -165,7 +164,7 @@ def build_app(
             commands=commands_of(systems),
             tables=tables_of(systems),
         )
-        every = [*build_tools(library, Search(cortex, spending.meanings))]
+        every = [*build_tools(library, Search(cortex, models.meanings))]
         every += (tool for system in systems for tool in system.tools(bare))
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
         core = Core(
@@ -177,12 +176,11 @@ def build_app(
         return App(
             **vars(core),
             model=pool.get(settings.model),
-            models=pool,
             systems=tuple(systems),
             handlers=_handlers(core, systems),
             controls=plan_controls(core.plans, store)
             | {name: one for system in systems for name, one in system.controls(core).items()},
-            run_secret=partial(_run_secret, spending, environ),
+            run_secret=partial(_run_secret, models, environ),
             texts=texts,
             vault_words=VaultWords(home, safe),
             telemetry=telemetry,
@@ -222,8 +220,8 @@ def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
     return {**plan_handlers(core.plans), **own}
 
 
-def _run_secret(spending: Models, environ: Mapping[str, str], command: RunBase) -> bytes | None:
-    recorded = spending.run_secret(command.task)
+def _run_secret(models: Models, environ: Mapping[str, str], command: RunBase) -> bytes | None:
+    recorded = models.run_secret(command.task)
     if recorded is None and TEST_RUN_SECRET in environ:
         return bytes.fromhex(environ[TEST_RUN_SECRET])
     return recorded

@@ -26,10 +26,15 @@ _VSCODE = Path(__file__).parents[1] / "resources" / "vscode"  # its matcher read
 def init(
     ctx: typer.Context,
     directory: Annotated[
-        Path, typer.Argument(help="The folder to make a home of. It is created if it does not exist.")
-    ] = Path(),
+        Path | None,
+        typer.Argument(
+            show_default=False,
+            help="The folder to make a home of. It is created if it does not exist. Default: that of --home, or this one.",
+        ),
+    ] = None,
     vscode: Annotated[bool, typer.Option("--vscode", help="Also write .vscode/settings.json and tasks.json.")] = False,
 ) -> None:
+    directory = directory or state(ctx).home_flag or Path()
     created = init_home(directory, personas_from=builtin_personas_dir())
     created += write_schemas(state(ctx).commands, directory)
     kept: dict[Path, str] = {}

@@ -105,14 +105,14 @@ class AskRun:
 
         self._start = start = await run.look("start", self._begin, type=AskStart, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
-        models = core.spending.models_for(run, command.budget, "")
+        models = core.models.models_for(run, command.budget, "")
         is_offline = is_extract(start.model)
         state.guarding = guarding = core.guarding(run, start.guard, models, command.request, rehearses=is_offline)
         try:
             await guarding.judge_task()
             equipment = core.equipment(run, models, lambda one: one.models, [start.conductor])
             bench = self._bench = state.bench = Bench(
-                run, equipment, core.spending, start.guard, core.principal_of(run), command.request,
+                run, equipment, core.models, start.guard, core.principal_of(run), command.request,
                 tuple(tool.name for tool in core.tools if tool.effect == "read"), command.project or "", self._grow,
             )  # fmt: skip
             await self._ask(bench, start, guarding)
@@ -196,7 +196,7 @@ class AskRun:
 
     def _begin(self) -> AskStart:
         core, command, run = self._core, self._command, self._run
-        models, settings = core.spending, core.settings
+        models, settings = core.models, core.settings
         user = command.user or STEWARD.id
         persona = core.home.personas / _PERSONA
         path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA

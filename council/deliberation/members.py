@@ -58,7 +58,7 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     """`asked_model` speaks for every agent."""
     members: list[Speaker] = []
     notes: list[str] = []
-    models, tools, lane = core.spending, core.tools, run.header.lane
+    models, tools, lane = core.models, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
     personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
 

@@ -64,14 +64,14 @@ class Task:
         begin = partial(read_start, core, self._command, self._asked_model, run)
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
-            chains = Chains(core.spending, start, self._asked_model)
+            chains = Chains(core.models, start, self._asked_model)
             if not run.is_closed:
                 first_turns = (run.value(step_of(1, member.role), TurnResult) for member in start.members)
                 has_spoken = any(each is not None and each.failure is None for each in first_turns)
                 chains.require(run.id, accepts_drift=run.journal.accepts_drift, has_spoken=has_spoken)
             for note in start.notes:
                 log.warning("%s", note)
-            models = core.spending.models_for(run, config.budget, start.members[0].model)
+            models = core.models.models_for(run, config.budget, start.members[0].model)
             is_offline = is_extract(start.model)
             self._guarding = guarding = core.guarding(run, start.guard, models, task, rehearses=is_offline)
             await guarding.judge_task()

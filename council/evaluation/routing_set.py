@@ -184,19 +184,19 @@ def open_trial(app: App, agents: tuple[AgentManifest, ...], limits: BudgetLimits
     settings, clock = app.settings, app.clock
     spend = Spend(app.store, f"routing-{new_run_id(clock.now())}", 0, clock)
     day = BudgetLimits(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd)
-    price_of, calibration = app.spending.price, Calibration(app.store)
+    price_of, calibration = app.models.price, Calibration(app.store)
     budget = Budget(command=limits, day=day, spend=spend, price_of=price_of, chair="", clock=clock)
 
     def asking(model: Model) -> Model:
         budget.require_price(model.name)
         return BudgetedModel(model, budget, calibration, max_output_tokens=settings.max_output_tokens)
 
-    chain = [app.models.get(each, asking) for each in app.spending.chain("CONDUCTOR", (), None)]
+    chain = [app.models.pool.get(each, asking) for each in app.models.chain("CONDUCTOR", (), None)]
     retries = Retries(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
     embedder: Embedder | None = None
-    if app.spending.embedding:
-        budget.require_price(app.spending.embedding)
-        own = app.models.embedder(
+    if app.models.embedding:
+        budget.require_price(app.models.embedding)
+        own = app.models.pool.embedder(
             settings.embedding_model or "", lambda inner: BudgetedEmbedder(inner, budget, calibration)
         )
         embedder = RetryingEmbedder(own, retries)

@@ -213,7 +213,7 @@ def metered_council(
     own = _own_settings(home, settings)
     app = build_app(found.home, own, keys, systems=systems, environ=environ, around=around)
     attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
-    chain = [app.models.get(each) for each in app.spending.chain("", (), None)]
+    chain = [app.models.pool.get(each) for each in app.models.chain("", (), None)]
     model = RecordingModel(
         with_fallbacks(chain, app.clock.monotonic_s, Retries(attempts=attempts, max_wait_s=max_wait_s)),
         found.traffic,

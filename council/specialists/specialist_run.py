@@ -71,13 +71,13 @@ class SpecialistWork:
 
         start = await run.step("start", self.begin, type=WorkStart, durable=False, part=Part("start"))
         state.model, state.prices = start.speakers[0].model, dict(start.prices)
-        models = core.spending.models_for(run, self._command.budget, "")
+        models = core.models.models_for(run, self._command.budget, "")
         state.guarding = core.guarding(run, start.guard, models, self._command.task)
         try:
             await state.guarding.judge_task()
             equipment = core.equipment(run, models, lambda speaker: speaker.models, start.speakers)
             state.bench = bench = Bench(
-                run, equipment, core.spending, start.guard, core.principal_of(run), self._command.task,
+                run, equipment, core.models, start.guard, core.principal_of(run), self._command.task,
                 tuple(tool.name for tool in core.tools if tool.effect == "read"), changed=self._page.grow,
             )  # fmt: skip
             bench.prices |= start.prices
@@ -94,7 +94,7 @@ class SpecialistWork:
 
     async def begin(self) -> WorkStart:
         """The start as it is recorded. Raises ConfigError for the offline engine."""
-        models, settings = self._core.spending, self._core.settings
+        models, settings = self._core.models, self._core.settings
         chain = models.chain(SPEAKERS[0], (), None)
         names = models.names(chain)
         require_language_model(names[0])

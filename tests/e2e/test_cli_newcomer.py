@@ -49,7 +49,7 @@ def test_init_names_both_ways_on_and_says_nothing_of_keys_to_a_home_that_is_ther
     first = run_cli("init", "mine", cwd=tmp_path).stdout
     assert "GEMINI_API_KEY=… into its .env" in first
     assert "`council run --model offline`\nwithout a key" in first
-    again = run_cli("init", "mine", cwd=tmp_path).stdout
+    again = run_cli("--home", "mine", "init", cwd=tmp_path).stdout
     assert "mine is already a home.\nNext: run `council doctor`" in again
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,17 @@ def test_an_agent_is_called_by_role_id_and_alias_and_an_alias_calls_one_agent(tm
     (tmp_path / "b.md").write_text(body.format("other", "TESTER", "hacker"))
     with pytest.raises(PersonaError, match="alias hacker of TESTER also calls HACKER"):
         load_personas(tmp_path)
+
+
+@pytest.mark.parametrize("edit", ["in its place", "by a new file"])
+def test_a_persona_that_was_edited_is_read_anew_although_it_has_as_many_bytes(tmp_path: Path, edit: str) -> None:
+    text = "---\nid: hacker\nrole: HACKER\npurpose: {}.\n---\nYou look."
+    path, other = tmp_path / "hacker.md", tmp_path / "other"
+    path.write_text(text.format("Looks"))
+    os.utime(path, ns=(0, 0))
+    assert load_personas(tmp_path)["HACKER"].purpose == "Looks."
+    (path if edit == "in its place" else other).write_text(text.format("Hears"))
+    if edit == "by a new file":
+        os.utime(other, ns=(0, 0))
+        other.replace(path)
+    assert load_personas(tmp_path)["HACKER"].purpose == "Hears."
