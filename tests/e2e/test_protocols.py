@@ -818,7 +818,8 @@ def test_two_runs_that_differ_only_in_who_answered_first_do_not_part(
             lane = first.lower()  # each with a memory of its own
             config = {"max_rounds": 1, "protocol": "independent"}
             drop_command(home, command(config=config, session=lane, output_artifact_path=f"artifacts/{lane}.md"))
-            daemon.wait("turn_ended", role=first)
+            for role in (first, "STRATEGIST"):
+                daemon.wait("turn_ended", role=role)
             answered.set()
             daemon.process.wait(60)
     one, other = [receipt["run_id"] for receipt in receipts(home)]
