@@ -335,9 +335,8 @@ def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browse
     opened = run_cli("--home", str(told.home), "report", "--open", cwd=tmp_path, env=env)
     assert (opened.returncode, opened.stderr) == (0, "")
     assert (tmp_path / "opened").read_text() == f"{page.as_uri()}\n"
-    without = run_cli(
-        "--home", str(told.home), "report", "--open", cwd=tmp_path, env=environment(BROWSER="/nowhere %s")
-    )
+    bare = environment(BROWSER="/nowhere %s", PATH="/nowhere")  # nor does the machine have one
+    without = run_cli("--home", str(told.home), "report", "--open", cwd=tmp_path, env=bare)
     assert without.returncode == 0
     assert f"no browser could be started; open {page.as_uri()}" in without.stderr
 
