@@ -76,13 +76,16 @@ class Mention:
 
     @cached_property
     def members(self) -> tuple[frozenset[str], ...]:
-        """The one of several that the clause means, by year, by time, by number and by name: 2024, September, room 14, net,
-        the north side. A time may stand elsewhere in the sentence."""
+        """The one of several that the clause means, by year, by time, by number, and by each line of opposites: 2024,
+        September, room 14, net, the north side. A time may stand elsewhere in the sentence."""
         things = pattern("patterns", "things", end=r"\.?\s?#?(?:\d{1,4}|[A-Z])\b").finditer(self.clause)
         numbered = {match.group().lower() for match in (*things, *_CODE.finditer(self.clause))}
-        names = frozenset(name for name in lexicon()["members"] if pattern("members", name).search(self.clause))
+        names = (
+            frozenset(name for name in line.split() if pattern("members", name).search(self.clause))
+            for line in lexicon()["opposites"]["lines"].splitlines()
+        )
         times = self._times(self.clause) or self._times(self.statement.text)
-        return frozenset(YEAR.findall(self.clause)), times, frozenset(numbered), names
+        return frozenset(YEAR.findall(self.clause)), times, frozenset(numbered), *names
 
     def _times(self, text: str) -> frozenset[str]:
         """Of a date, the amounts that it may be the time of: two balances differ, and so do their days. Of a time of day, the

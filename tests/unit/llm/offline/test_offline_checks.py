@@ -76,6 +76,9 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("nachlass wiederverkäufer", "12 %", "15 %")),
         ("The rowing club had a balance of 7,310 EUR at the end of September.",
          "Balance of the rowing club on 30 September: 6,900 EUR", ("rowing club balance", "7,310 EUR", "6,900 EUR")),
+        ("Over its whole length the new fence takes a strip of 14.2 m² of the garden.",
+         "At the end of May the new fence took a strip of 11.4 m² of the garden.",
+         ("fence strip garden", "14.2 m²", "11.4 m²")),  # `over` bounds no figure here, and is no opposite of an end
         ("The rowing club may spend a balance of 7,310 EUR.", "In October, the balance of the rowing club is 6,900 EUR.",
          ("rowing club balance", "7,310 EUR", "6,900 EUR")),
     ],
@@ -159,6 +162,8 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
             "| Part | Stock | Value |\n|-|-|-|\n| Chain | 17 | 19.50 |",
         ),
         ("Der Beitrag für Erwachsene beträgt 60 Euro.", "Der Beitrag für Kinder beträgt 30 Euro."),
+        ("The north wall of the barn is 12.5 m long.", "The south wall of the barn is 12.8 m long."),
+        ("Nachtruhe im Zeltlager ist um 22:00 Uhr.", "Nachtruhe im Zeltlager ist ausnahmsweise um 23:00 Uhr."),
         ("Die Saalmiete beträgt 200 € netto.", "Die Saalmiete beträgt 238 € brutto."),
         ("Die Sanierung von Haus 5 am Markt beginnt im Juni.", "Die Sanierung von Haus 7 am Markt beginnt im Juni."),
         ("The plan of the roof has a scale of 1:50.", "The plan of the roof has a scale of 1:100."),
