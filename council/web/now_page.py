@@ -87,7 +87,7 @@ class NowView:
     questions: list[QuestionCard]
     plans: Slice[PlanCard]
     lacking: list[ProposedSpecialist]
-    queue: list[str]
+    queue: Slice[str]
     unadmitted: list[dict[str, str]]
     refused: dict[str, str] | None
     refused_count: int
@@ -127,7 +127,7 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
         ],
         plans=plans.showing([card_of(desk, person, plan) for plan in plans.rows]),
         lacking=[one for one in proposed(desk, person) if not all(one.credentials.values())],
-        queue=seen.waiting_files[:_SHOWN] if sees_all else [],
+        queue=slice_of(seen.waiting_files if sees_all else [], asked, "queue"),
         unadmitted=seen.unadmitted if sees_all else [],
         refused=refused if sees_all else None,
         refused_count=seen.refused["count"] if sees_all else 0,

@@ -79,6 +79,16 @@ def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_d
         assert steward.complaints == []
 
 
+def test_every_file_that_waits_to_become_a_run_is_told_in_parts(here: Site) -> None:
+    with (here.home / "council.toml").open("a") as settings:
+        settings.write("quiet_s = 3600\n")
+    with here.serving(), here.signed_in() as steward:
+        names = [drop_command(here.home, command(), f"{number}.yaml").name for number in range(100, 160)]
+        second = steward.get("/now.json?queue=2").json()["queue"]
+        assert [second[name] for name in ("of", "parts", "rows")] == [60, 2, names[50:]]
+        assert 'href="/now?queue=2" rel="next"' in steward.get("/now").text
+
+
 def test_a_run_under_way_a_refused_file_and_a_run_that_is_not_there_are_told_in_plain_words(
     browser: Browser, here: Site, gate: Gate
 ) -> None:
