@@ -38,8 +38,9 @@ _FOCUSED = """kind => {
 }"""
 _SIDEWAYS = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
-  const here = document.querySelector('.bar [aria-current]')?.getBoundingClientRect();
-  if (here && (here.left < 0 || here.right > width)) return ['the entry of this page is out of sight'];
+  const edge = document.querySelector('.bar nav')?.getBoundingClientRect().right;
+  const hidden = [...document.querySelectorAll('.bar nav a')].filter(one => one.getBoundingClientRect().right > edge + 1);
+  if (hidden.length) return hidden.map(one => `the entry ${one.innerText} is out of sight`);
   if (page.scrollWidth <= width) return [];
   return [`${page.scrollWidth} px of ${width} px`, ...[...document.body.querySelectorAll('*')]
     .filter(one => one.getBoundingClientRect().right > width + 1).slice(0, 5)

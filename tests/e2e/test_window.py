@@ -100,6 +100,8 @@ def test_a_run_under_way_a_refused_file_and_a_run_that_is_not_there_are_told_in_
         page = steward.open("/now")
         inbox = page.get_by_role("region", name="Inbox")
         expect(inbox.locator("code").first).to_have_text("rounds")
+        steward.look(900, False)  # a small laptop's screen
+        assert steward.sideways() == []
         assert "`" not in inbox.inner_text()
         assert steward.open("/runs").locator("td .status").inner_text() == "running"
         page = steward.open(f"/runs/{run}")
