@@ -17,7 +17,7 @@ from itertools import combinations, pairwise, permutations, product
 
 from council.deliberation.quotations.days_and_hours import same_date
 from council.deliberation.quotations.figure import NONE, Figure
-from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
+from council.deliberation.quotations.figure_reading import CROWNS, CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
@@ -394,6 +394,8 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
         units.add(said.unit)
     if units <= {"%", "point"}:
         units = {"%"}
+    if units <= CROWNS:
+        units -= {"kr"} if len(units) == 2 else set()
     return len(units) == 1 or (said.value >= _SMALL and len(units - {""}) == 1)
 
 

@@ -24,7 +24,7 @@ from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import LENGTHS, OF, Operands, follows, is_multiple, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import SECTION, figures, hedge_of, in_thousands
+from council.deliberation.quotations.figure_reading import CROWNS, SECTION, figures, hedge_of, in_thousands
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
@@ -486,7 +486,8 @@ def _says(source: Figure, said: Figure) -> bool:
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if "ordinal" in (said.kind, source.kind) and "" in (said.unit, source.unit):  # the second year is no 24
         return bool(said.bare & source.bare) and (said.kind == "ordinal" or len(said.noun) < _THING)
-    if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
+    units = {said.unit, source.unit}
+    if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS):
         return near(said, said.values, source.values)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months
     if (source.unit == "%" and len(bare.noun) >= _THING) or (said.unit in _MEASURES and _MANY.fullmatch(bare.noun)):

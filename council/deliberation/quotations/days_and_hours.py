@@ -169,6 +169,8 @@ _HOURS = re.compile(
 )
 _AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab|gegen)\s\Z")
 _NOON = 12
+_HALF_NAMED = re.compile(r"abend|nachmittag|nacht", re.IGNORECASE)  # elsewhere `8 Uhr` is in the morning
+_HALF_CHARS = 24
 _HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
 
 
@@ -329,7 +331,9 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
         return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})
     if hour == 24:
         return frozenset({Fraction(0), Fraction(1440)})
-    halves = (0, 720) if hour < 13 and spelled[0] != "0" else (0,)
+    spoken = match.string[max(0, match.start() - _HALF_CHARS) : match.end() + _HALF_CHARS]
+    is_whole = "Uhr" in match[0] and not _HALF_NAMED.search(spoken)
+    halves = (0,) if is_whole or hour > 12 or spelled[0] == "0" else (0, 720)
     return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 24 else frozenset()
 
 

@@ -54,6 +54,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("m²", "1", r"m²|m2\b|qm\b", r"sqm|square met(?:re|er)s?|quadratmetern?"),
     ("m²", "10000", r"ha\b", r"hectares?|hektar"),
+    ("m²", "4046.86", "", "acres?"),
     ("litre", "1000", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
     ("kWh", "1000", r"MWh\b", r"megawatt[ -]?hours?|megawattstunden?"),
     ("kWh", "1", r"kWh\b", r"kilowatt[ -]?hours?|kilowattstunden?"),
@@ -68,7 +69,10 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("CHF", "1000", "", "[kt]chf"),
     ("CHF", "1", r"SFr\.", r"chf|franken|swiss francs?"),
     ("JPY", "1", "¥", r"jpy|yen"),
-    ("SEK", "1", r"kr\b", r"sek|nok|dkk|kron(?:er|or|a|e)"),  # a `kr` may be any of the three
+    ("SEK", "1", "", "sek"),
+    ("NOK", "1", "", "nok"),
+    ("DKK", "1", "", "dkk"),
+    ("kr", "1", r"kr\b", "kron(?:er|or|a|e)"),
     ("PLN", "1", r"zł", r"pln|zlot(?:y|ys|ych|e)|złot(?:y|ych|e)"),
     ("CZK", "1", r"Kč", r"czk|koruna?"),
     ("CAD", "1", r"CA?\$", r"cad"),
@@ -85,16 +89,22 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("minute", "10080", "", r"weeks?|wochen?|semaines?|semanas?|settiman[ae]|weken"),
     ("month", "1", "", r"months?|monat(?:e|en|s)?|mois|mes(?:es)?|mes[ei]|maanden"),
     ("month", "12", "", r"years?|yrs?|jahr(?:e|en|es)?|ans?|années?|años?|ann[oi]|jaar"),
+    ("km/h", "1", r"km/h\b", r"kph|kilomet(?:re|er)s per hour|stundenkilometern?"),
+    ("km/h", "1.609344", "", "mph|miles per hour"),
     ("metre", "1000", r"km\b", r"kilomet(?:re|er)n?s?"),
     ("metre", "1", r"m\b", r"met(?:re|er)n?s?"),
     ("metre", "1/100", r"cm\b", r"centimet(?:re|er)s?|zentimetern?"),
     ("metre", "0.3048", r"ft\b", r"feet|foot"),
     ("metre", "0.0254", "", r"inch(?:es)?|zoll"),
-    ("metre", "1609.344", "", r"miles?|meilen?"),
+    ("metre", "0.9144", "", "yards?"),
+    ("metre", "1609.344", r"mi\b", r"miles?|meilen?"),
     ("metre", "1/1000", r"mm\b", r"millimet(?:re|er)n?s?"),
     ("kg", "1000", r"t\b", r"tonnes?|tonnen|metric tons?"),
     ("kg", "1", r"kg\b", r"kilograms?|kilos?|kilogramm"),
     ("kg", "1/1000", r"g\b", r"grams?|gramm"),
+    ("kg", "0.45359237", "", "lbs?"),
+    ("ounce", "1", "", "oz|ounces?"),
+    ("gallon", "1", "", "gallons?"),
     ("litre", "1", r"l\b", r"lit(?:re|er)n?s?"),
     ("GB", "1000", r"Ti?B\b", r"terabytes?"),
     ("GB", "1", r"Gi?B\b", r"gigabytes?"),
@@ -103,10 +113,12 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kW", "1", r"kW\b", r"kilowatts?"),
     ("kW", "1/1000", r"W\b", r"watts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
+    ("°F", "1", r"°F", "degrees fahrenheit|grad fahrenheit"),
 )
 DEGREES = frozenset({"degree", "degrees", "grad"})  # °C where the other figures are, and elsewhere no unit
-CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "SEK", "PLN", "CZK", "CAD", "AUD", "INR", "CNY"})
-_CODES = f"{'|'.join(sorted(CURRENCIES))}|NOK|DKK"
+CROWNS = frozenset({"SEK", "NOK", "DKK", "kr"})  # a `kr` may be any of the three
+CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "PLN", "CZK", "CAD", "AUD", "INR", "CNY", *CROWNS})
+_CODES = "|".join(sorted(CURRENCIES))
 _UNIT = re.compile(
     r"[ \t\u00a0\u202f-]{0,2}\*{0,2}[ \u00a0]?(?:"
     + "|".join(
@@ -117,11 +129,11 @@ _UNIT = re.compile(
 )
 _CURRENCY_BEFORE = re.compile(
     r"(?:(?P<EUR>(?:\b[kKTM])?€|\b[kKTM]?EUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\b[kT]?USD)|(?P<JPY>¥|\bJPY)"
-    r"|(?P<SEK>\b(?:SEK|NOK|DKK|kr\.?))|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
+    r"|(?P<SEK>\bSEK)|(?P<NOK>\bNOK)|(?P<DKK>\bDKK)|(?P<kr>\bkr\.?)|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
 )
 _LARGE = {"k": 1_000, "K": 1_000, "T": 1_000, "M": 10**6}  # `kEUR 120`, `T€ 45`
 _IN_THOUSANDS = re.compile(r"\b(?:[kT](?:€|EUR\b)|Tsd\.? ?(?:€|EUR\b|Euro\b)|thousands? (?:of )?(?:€|EUR\b|euros?\b))")
-_MONEY = re.compile(rf"\s?(?:€|\$|£|¥|₹|(?:{_CODES}|kr|euros?|dollars?)\b)")
+_MONEY = re.compile(rf"\s?(?:€|\$|£|¥|₹|(?:{_CODES}|euros?|dollars?)\b)")
 _CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
     "k": 1_000, "thousand": 1_000, "tausend": 1_000, "tsd": 1_000, "mille": 1_000,
@@ -152,8 +164,8 @@ _DIGITS = re.compile(
     r"(?:(?<![\w#^\\])|(?<=\b[vV])(?=[0-9]+\.[0-9]))(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
     r"(?:[0-9]+(?:-[0-9]+){2,}|[0-9]+-0[0-9]{2,})(?!\w)|"  # no range, but the number of a telephone, a book, an order
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
-    rf"|(?:[0-9]{{1,4}}[ \u00a0]?)?[{''.join(FRACTIONS)}]"
-    r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
+    rf"|(?:[0-9]{{1,4}}[ \u00a0]?)?[{''.join(FRACTIONS)}]|[0-9]{{1,4}} [1-9]/(?:[2-9]|16)(?![\w/.,])"
+    r"|[0-9]{1,18}(?:[.,][0-9]{1,30}){0,9}(?![0-9]))"
 )
 # Before the number of a section, as statutes and agendas write it: a label, which proves no amount.
 SECTION = r"(?:§+|\bTOP\b|(?i:\b(?:art(?:\.|icle\b|ikel\b)|section\b)))\s*"
@@ -177,6 +189,8 @@ _GROUPED = {
 
 def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
     """The numbers that digits with separators may mean; none for a label such as `1.2.3` or `555-0172`."""
+    if "/" in spelled:  # `2 1/2`
+        return frozenset({sum(map(Fraction, spelled.split()))})
     digits = re.sub(r"[ \u00a0\u202f\u2009'’]", "", spelled)
     if digits[-1] in FRACTIONS:
         return frozenset({int(digits[:-1] or 0) + FRACTIONS[digits[-1]]})
@@ -509,7 +523,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         sign = "+" if signed["sign"] == "+" else "" if _RANGE.search(text, max(0, start - 16), start) else "-"
     elif not said and _OPENS.search(text, max(0, start - 8), start) and _CLOSES.match(text, end):
         sign = "-"  # as books of account write it
-    elif unit == "°C" or name in DEGREES:
+    elif unit in ("°C", "°F") or name in DEGREES:
         around = CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
         sign = "" if _BELOW.search(f"{around[0]} {CLAUSE_END.split(around[1])[0]}") else "+"
     rough = hedge_of(text, start, end) if said else ""

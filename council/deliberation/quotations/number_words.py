@@ -75,7 +75,7 @@ def number_words(text: str, language: str) -> list[Figure]:
     return sorted(numbers, key=lambda number: number.start - number.end)
 
 
-FRACTIONS = {each: Fraction(numeric(each)).limit_denominator(10) for each in "½¼¾⅓⅔"}
+FRACTIONS = {each: Fraction(numeric(each)).limit_denominator(10) for each in "½¼¾⅓⅔⅛⅜⅝⅞"}
 ENGLISH_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 GERMAN_NUMBERS = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
 _ODD_WORDS = re.compile(

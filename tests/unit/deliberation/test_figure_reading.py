@@ -519,6 +519,50 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "más de la mitad; più della metà; plus de la moitié; more than half",
             "menos de la mitad; meno della metà",
         ),
+        ("Beginn 22:30 Uhr.", "10:30 pm; 22:30; 22.30 Uhr", "10:30 am; 10.30 Uhr"),
+        ("Beginn 10:30 Uhr.", "10:30 am; 10:30; um 10.30 Uhr; 10.30 Uhr; 10:30 a.m.", "10:30 pm; 22:30; 22.30 Uhr"),
+        ("It starts at 10:30 pm.", "10:30 pm; 22:30; 22:30 Uhr; 10:30", "10:30 Uhr; 10:30 am; um 10.30 Uhr"),
+        ("Schluss 8 Uhr.", "8 am; 8:00; um 8 Uhr", "8 pm; 20:00; um 20 Uhr"),
+        ("Beginn um 8 Uhr abends.", "um 20 Uhr; 8 pm", "9 pm"),
+        (
+            "The fee is 500 SEK.",
+            "500 SEK; 500 kr; SEK 500; 500 kronor; 500",
+            "500 NOK; 500 DKK; DKK 500; 500 EUR; NOK 500",
+        ),
+        ("The fee is 500 NOK.", "500 NOK; 500 kr; kr 500; 500 kroner", "500 SEK; 500 DKK; SEK 500; 600 kr"),
+        ("The fee is 500 kr.", "500 kr; 500 SEK; 500 NOK; 500 DKK; DKK 500", "600 kr; 600 DKK; 500 EUR"),
+        ("A: 500 DKK. B: 250 DKK.", "750 DKK; 750 kr", "750 SEK; 800 DKK"),
+        (
+            "The field has 12 acres, 40 gallons, 68 °F, 55 mph, 6 feet 2 inches, 7 miles.",
+            "12 acres; 40 gallons; 68 °F; 55 mph; 7 miles; 6 feet 2 inches; 6 ft 2 in; 68 degrees Fahrenheit"
+            "; 55 miles per hour",
+            "14 acres; 44 gallons; 86 °F; 50 mph; 9 miles; 6 feet 4 inches; 12 hectares; 40 litres; 68 °C"
+            "; 55 km; 7 km; 12 EUR; 7 gallons",
+        ),
+        ("Limit 80 km/h, 3 knots.", "80 km/h; 80 kph", "90 km/h; 80 mph; 80 km"),
+        (
+            "It weighs 12 lb and 5 oz, 3 yards long.",
+            "12 lb; 12 pounds; 5 ounces; 3 yards; 5 oz",
+            "13 lb; 12 kg; 6 oz; 4 yards; 3 metres",
+        ),
+        ("It holds 5 litres on 2 m².", "5 litres; 2 m²", "5 gallons; 2 acres; 5 °F; 5 mph"),
+        (
+            "It takes 2½ hours.",
+            "2 1/2 hours; 2.5 hours; 2½ hours; 2,5 Stunden",
+            "3 1/2 hours; 2 1/4 hours; 2 3/4 hours; 12 hours",
+        ),
+        (
+            "It takes 2 1/2 hours.",
+            "2 1/2 hours; 2.5 hours; 2½ hours; two and a half hours; 150 minutes",
+            "3½ hours; 1/2 hour; 2 hours; 21 hours; 2.2 hours",
+        ),
+        ("We need 1 3/4 cups.", "1.75 cups; 1¾ cups; 1 3/4 cups", "1.5 cups; 1¼ cups; 3/4 of it"),
+        (
+            "Pi is 3.141592653589793.",
+            "3.141592653589793; 3,141592653589793; about 3.14",
+            "3.141592653589794; 3.141592653589",
+        ),
+        ("The rate is 0.123456789012.", "0.123456789012; 0,123456789012", "0.123456789013"),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
