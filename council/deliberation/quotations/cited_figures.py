@@ -24,7 +24,15 @@ from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import LENGTHS, OF, Operands, follows, is_multiple, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import CROWNS, SECTION, figures, hedge_of, in_thousands
+from council.deliberation.quotations.figure_reading import (
+    CROWNS,
+    SECTION,
+    THING,
+    figures,
+    hedge_of,
+    in_thousands,
+    is_of_things,
+)
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
@@ -44,7 +52,6 @@ _MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
 _MANY = re.compile(
     r"(?!month|monat|year|jahr|week|woche|days?|tage|hour|stunde|mois|jour)(?:.{3,}[^s]s|.{3,}(?:en|ieder|kinder)|people)"
 )
-_THING = 4  # letters of a noun: in, of and per are shorter
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
 _TWICE = re.compile(
@@ -482,15 +489,19 @@ def _says(source: Figure, said: Figure) -> bool:
         )
     if source.dates and not said.dates and not said.unit:
         # `20 cats` and `up to 20` are no 20 December.
-        counts = said.rough or ((said.worded or said.text.isdigit()) and len(said.noun) >= _THING)
+        counts = said.rough or ((said.worded or said.text.isdigit()) and len(said.noun) >= THING)
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
-    if "ordinal" in (said.kind, source.kind) and "" in (said.unit, source.unit):  # the second year is no 24
-        return bool(said.bare & source.bare) and (said.kind == "ordinal" or len(said.noun) < _THING)
+    if said.kind != source.kind and "ordinal" in (
+        said.kind,
+        source.kind,
+    ):  # the second year is no 24, and the fourth day no four days
+        other = source if said.kind == "ordinal" else said
+        return bool(said.bare & source.bare) and not is_of_things(other) and not other.unit
     units = {said.unit, source.unit}
     if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS):
         return near(said, said.values, source.values)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months
-    if (source.unit == "%" and len(bare.noun) >= _THING) or (said.unit in _MEASURES and _MANY.fullmatch(bare.noun)):
+    if (source.unit == "%" and len(bare.noun) >= THING) or (said.unit in _MEASURES and _MANY.fullmatch(bare.noun)):
         return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
@@ -499,11 +510,12 @@ def _thing(figure: Figure) -> tuple[str, str]:
     """The unit or the noun of a figure, for comparison; `5 of 7` and `fünf von sieben` are of one thing. So are the third
     day and the fourth, and not the third week."""
     noun = figure.noun
-    if figure.kind == "ordinal":
+    if figure.kind == "ordinal" and figure.unit:
         return f"nth {figure.unit}", str(figure.value / (figure.bare_value or 1))
     if figure.unit in LENGTHS:
         return "time", ""
-    return figure.unit, "" if figure.unit else "of" if noun in OF else noun[:3] + noun[3:].rstrip("esn")
+    kind = "nth" if figure.kind == "ordinal" else figure.unit
+    return kind, "" if figure.unit else "of" if noun in OF else noun[:3] + noun[3:].rstrip("esn")
 
 
 def groups(items: Sequence[Figure | Sequence[CitedPlace]]) -> list[tuple[Figure, list[CitedPlace]]]:

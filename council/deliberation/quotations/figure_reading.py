@@ -115,6 +115,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
     ("°F", "1", r"°F", "degrees fahrenheit|grad fahrenheit"),
 )
+THING = 4  # letters of a noun: in, of and per are shorter
 DEGREES = frozenset({"degree", "degrees", "grad"})  # °C where the other figures are, and elsewhere no unit
 CROWNS = frozenset({"SEK", "NOK", "DKK", "kr"})  # a `kr` may be any of the three
 CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "PLN", "CZK", "CAD", "AUD", "INR", "CNY", *CROWNS})
@@ -178,7 +179,8 @@ _NUMBERS_LINE = re.compile(
 )
 _BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b|\.(?= (?:(?:Kalender|Werk|Arbeits)?[Tt]ag|Woche|Monat|Jahr))")
-_UNITS_OF_TIME = frozenset({"minute", "month", "workday"})
+_GERMAN_ORDINAL = re.compile(r"\.(?= [^\W\d_]{4})")  # behind an article: `im 3. Obergeschoss`
+_ARTICLE = re.compile(r"\b(?:[iau]m|vom|zu[mr]|beim|d(?:er|ie|as|en|em|es))\s\Z", re.IGNORECASE)
 _GROUPED = {
     separator: re.compile(
         rf"[1-9][0-9]{{0,2}}(?:{re.escape(separator)}[0-9]{{2}})*(?:{re.escape(separator)}[0-9]{{3}})+"
@@ -364,7 +366,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
             measured = _measured(text, figure, said=said)
-            if figure.kind != "ordinal" or measured.unit in _UNITS_OF_TIME:  # `the third day`, and no third party
+            if figure.kind != "ordinal" or is_of_things(measured):
                 take(measured)
     take_free(months_alone(text, said=said))
     take_free(weekdays_alone(text) if said else ())
@@ -451,10 +453,13 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     if not figure.values:
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
-    if figure.end == end and (ordinal := _ORDINAL.match(text, end)):
-        of_time = _measured(text, replace(figure, end=ordinal.end()), said=said)
-        if of_time.unit in _UNITS_OF_TIME:
-            return replace(of_time, kind="ordinal")
+    ordinal = _ORDINAL.match(text, end) or (
+        _ARTICLE.search(text, max(0, start - 6), start) and _GERMAN_ORDINAL.match(text, end)
+    )
+    if figure.end == end and ordinal:
+        of_things = _measured(text, replace(figure, end=ordinal.end()), said=said)
+        if is_of_things(of_things):
+            return replace(of_things, kind="ordinal")
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()])
     if figure.end == end and (following.isalnum() or following == "_"):
         return None
@@ -465,6 +470,11 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     if not figure.unit and (is_part or _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start)):
         return replace(figure, kind="label")
     return figure
+
+
+def is_of_things(figure: Figure) -> bool:
+    """True for a figure with a unit of time or a noun of its own: `the third day`, `the 3rd floor`."""
+    return figure.unit in ("minute", "month", "workday") or len(figure.noun) >= THING
 
 
 def hedge_of(text: str, start: int, end: int) -> Hedge:

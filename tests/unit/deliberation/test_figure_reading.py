@@ -563,6 +563,47 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "3.141592653589794; 3.141592653589",
         ),
         ("The rate is 0.123456789012.", "0.123456789012; 0,123456789012", "0.123456789013"),
+        (
+            "Die Wohnung ist im dritten Obergeschoss.",
+            "3. Obergeschoss; im 3. Obergeschoss; on the 3rd floor; the third floor; im dritten Obergeschoss",
+            "im 4. Obergeschoss; im vierten Obergeschoss; on the 4th floor; 4 floors",
+        ),
+        (
+            "Der Raum liegt im 3. Obergeschoss.",
+            "im dritten Obergeschoss; im 3. Obergeschoss; the third floor; Raum im 3. OG",
+            "im vierten Obergeschoss; im 4. Obergeschoss; 3 Räume",
+        ),
+        (
+            "The office is on the 3rd floor.",
+            "third floor; im dritten Stock; 3. Stock; the 3rd floor",
+            "second floor; the 2nd floor; im 4. Stock; 3 floors",
+        ),
+        (
+            "Phase 3: der 2. Vorsitzende spricht zuerst, the second half.",
+            "the third phase; the 3rd phase; der zweite Vorsitzende; der 2. Vorsitzende",
+            "the 4th phase; der vierte Vorsitzende; 2 Vorsitzende",
+        ),
+        (
+            "Market on the second Saturday of the month.",
+            "the 2nd Saturday; the second Saturday; am 2. Samstag; am zweiten Samstag",
+            "the 3rd Saturday; the third Saturday; am 3. Samstag",
+        ),
+        (
+            "Market on the 2nd Saturday of the month.",
+            "the 2nd Saturday; the second Saturday; am zweiten Samstag",
+            "the first Saturday; the third Saturday; the 4th Saturday; 2 Saturdays",
+        ),
+        (
+            "Der Antrag muss am vierten Tag da sein.",
+            "on the fourth day; on the 4th day; am 4. Tag",
+            "four days; 4 days; vier Tage; innerhalb von 4 Tagen; on the fifth day",
+        ),
+        ("It takes four days.", "four days; 4 days", "on the 4th day; am 4. Tag"),
+        (
+            "It takes two weeks and 3 months.",
+            "two weeks; 3 months; in the first place; a second opinion",
+            "in the 2nd week; in the 3rd month; im 3. Monat; after the 2nd week",
+        ),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
