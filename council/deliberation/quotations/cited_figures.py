@@ -236,6 +236,9 @@ class FigureIndex:
             return any(_says(each, said) for each in self.figures[:_MAX_ROUGH])
         return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
 
+    def of_dates(self, said: Figure) -> list[Figure]:
+        return [each for each in self.figures if each.dates and _says(each, said)]
+
     def has_another(self, said: Figure) -> bool:
         """True when figures of its unit are there, and none that it may be or that lies within its bound."""
         alike = [each.value for each in self.figures if each.unit == said.unit and each.kind == "number"]
@@ -315,7 +318,11 @@ class CitedFigures:
             if places
             and here
             and (figure.unit or (figure.text, figure.noun) not in names)
-            and (figure.kind != "weekday" or any(each.weekdays for place in places for each in self._lines_of(place)))
+            and (
+                figure.kind != "weekday"
+                or figure.dates
+                or any(each.weekdays for place in places for each in self._lines_of(place))
+            )
         ]
         # `Both cost 5,000 EUR [E1:1] [E1:2]`: each of the two lines must say it.
         units = [figure.unit for figure, _ in owned]
@@ -358,6 +365,14 @@ class CitedFigures:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
         if figure.rough in ("least", "most") and any(each.limits(figure) for each in lines):
             figure = replace(figure, rough="")
+        if figure.dates and figure.kind == "weekday":
+            dated = [
+                each for index in (self._asked, *(each.index for each in lines)) for each in index.of_dates(figure)
+            ]
+            falling = [weekdays(each) for each in dated]
+            return (
+                "said" if not all(falling) or not falling or any(figure.weekday in days for days in falling) else None
+            )
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))
             return "said" if figure.weekday in known else None
@@ -475,8 +490,7 @@ def _is_one_length(figure: Figure) -> bool:
 def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
-        days = weekdays(source)
-        return said.weekday is None or not days or said.weekday in days
+        return True
     if {said.sign, source.sign} == {"+", "-"} or (said.per and source.per and said.per != source.per):
         return False
     if said.kind == "label" or source.kind == "label":

@@ -38,6 +38,10 @@ _WEEKDAY_SAID = re.compile(
     rf"(?P<day>{_WEEKDAY_NAMED.pattern})(?!,?\s(?:(?:{_ARTICLE})\s)?(?:[0-9]|(?-i:[^\W\d_a-zà-ÿ])))",
     re.IGNORECASE,
 )
+_WEEKDAY_BEHIND = re.compile(  # `5 May 2025, a Tuesday`, `5 May 2025 (Tuesday)`
+    rf"(?:,?\s(?:an?|ein(?:e[mn])?|une?|un|uno|een)\s|\s\(){_WEEKDAY_NAMED.pattern}(?=\s*(?:[.,;:)\[\n]|\Z))",
+    re.IGNORECASE,
+)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre|tra|fra|tussen) (?:el |il |le )?\Z", re.IGNORECASE)
 _DAY_RANGE = re.compile(rf"{JOINED.pattern}(?:(?:{_ARTICLE})\s)?")
 _ANY_DAY = re.compile(
@@ -174,16 +178,21 @@ _HALF_CHARS = 24
 _HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
 
 
-def dates(text: str) -> Iterator[Figure]:
-    """Dates, among them those without a year or a day."""
+def dates(text: str, *, said: bool) -> Iterator[Figure]:
+    """Dates, among them those without a year or a day. A writer's weekday of a date is a figure of its own: it may be wrong
+    where the date is right."""
     for pattern in _DATES:
         for match in pattern.finditer(text):
             if found := _dated(match):
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = frozenset({Fraction(short[1])}) if short else NONE
-                named = _WEEKDAY.search(text, max(0, match.start() - _WEEKDAY_CHARS), match.start())
-                falls_on = (named.lastindex or 0) - 1 if named else None
                 start, end = match.span()
+                named = _WEEKDAY.search(text, max(0, start - _WEEKDAY_CHARS), start) or _WEEKDAY_BEHIND.match(text, end)
+                falls_on = (named.lastindex or 1) - 1 if named else None
+                if said and named:
+                    name = named.span(named.lastindex or 0)
+                    yield Figure(*name, text[slice(*name)], dates=found, kind="weekday", weekday=falls_on)
+                    falls_on = None
                 if first := match.groupdict().get("first"):
                     begun = frozenset((year, month, int(first)) for year, month, _ in found if 0 < int(first) <= 31)
                     end_of_first = match.end("first")

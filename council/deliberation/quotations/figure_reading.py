@@ -345,7 +345,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             if is_free(figure.start, figure.end):
                 take(figure)
 
-    take_free(dates(text))
+    take_free(dates(text, said=said))
     text = _BESIDE_DIGITS.sub("、", text)
     take_free(numeric_months(text) if said else ())
     for hour in hours_and_minutes(text, said=True) if said else ():

@@ -604,6 +604,28 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "two weeks; 3 months; in the first place; a second opinion",
             "in the 2nd week; in the 3rd month; im 3. Monat; after the 2nd week",
         ),
+        (
+            "Inspected on Sunday, 4 May 2025; opened on 7 December.",
+            "4 May 2025, a Sunday; Sunday, 4 May 2025, and Friday, 7 December; 7 December, a Friday; on the 4th",
+            "4 May 2025, a Monday; Saturday 4 May 2025; lundi 4 mai 2025"
+            "; 4 May 2025, a Thursday, and 7 December; Sunday, 5 May 2025",
+        ),
+        (
+            "Der Vertrag endet am 30.6.2027.",
+            "am 30.6.2027 (Mittwoch); am Mittwoch, dem 30.6.2027; Mi., 30.6.2027; on 30 June 2027 (a Wednesday)",
+            "am 30.6.2027 (Montag); am Montag, dem 30.6.2027; Mo., 30.6.2027; am 30. Juni 2027, ein Freitag",
+        ),
+        (
+            "The meeting is on 5 May 2025.",
+            "5 May 2025, a Monday; am 5. Mai 2025, einem Montag; le 5 mai 2025, un lundi; 5 May 2025 (Monday)",
+            "5 May 2025, a Tuesday; am 5. Mai 2025, einem Dienstag; le 5 mai 2025, un dimanche; 5 May 2025 (Tuesday)",
+        ),
+        (
+            "We meet on 7 December, a Monday.",
+            "Monday 7 December; 7 December, a Monday; 7. Dezember, ein Montag; 7. Dezember (Montag)",
+            "Tuesday 7 December; 7 December, a Tuesday; 7. Dezember, ein Dienstag; 7. Dezember (Dienstag)",
+        ),
+        ("We meet on 7 December.", "7 December, a Monday; 7 December, a Tuesday", "8 December, a Monday"),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
