@@ -236,9 +236,6 @@ class FigureIndex:
             return any(_says(each, said) for each in self.figures[:_MAX_ROUGH])
         return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
 
-    def of_dates(self, said: Figure) -> list[Figure]:
-        return [each for each in self.figures if each.dates and _says(each, said)]
-
     def has_another(self, said: Figure) -> bool:
         """True when figures of its unit are there, and none that it may be or that lies within its bound."""
         alike = [each.value for each in self.figures if each.unit == said.unit and each.kind == "number"]
@@ -366,13 +363,9 @@ class CitedFigures:
         if figure.rough in ("least", "most") and any(each.limits(figure) for each in lines):
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
-            dated = [
-                each for index in (self._asked, *(each.index for each in lines)) for each in index.of_dates(figure)
-            ]
-            falling = [weekdays(each) for each in dated]
-            return (
-                "said" if not all(falling) or not falling or any(figure.weekday in days for days in falling) else None
-            )
+            known_dates = (*self._task, *(each for line in lines for each in line.index.figures))
+            falling = [weekdays(each) for each in known_dates if each.dates and _says(each, figure)]
+            return None if falling and all(days and figure.weekday not in days for days in falling) else "said"
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))
             return "said" if figure.weekday in known else None

@@ -371,10 +371,9 @@ class Quotations:
         source = next((each.text for each in self.passages if each.id in ids), "")
         words = "".join(bare)
         said = figures(words, language_of(words, language_of(source)), said=True)
-        dots = Stretches([(figure.start, figure.end) for figure in said])  # `15. Dezember` ends no sentence
-        goes_on = {
-            each.end + 1 for each in said if each.kind == "weekday" and each.text[-1] == "."
-        }  # nor does `Sun. 7 December`
+        # `15. Dezember` ends no sentence, and neither does `Sun. 7 December`.
+        dots = Stretches([(figure.start, figure.end) for figure in said])
+        goes_on = {each.end + 1 for each in said if each.kind == "weekday" and each.text[-1] == "."}
         ends = [end for end in layout.ends if (around := dots.around(end)) is None or around[0] == end]
         ends = [end for end in ends if end not in goes_on]
         sentences: dict[int, list[Figure | Citation]] = {}
