@@ -130,6 +130,7 @@ _QUARTER = re.compile(
     + rf")\b(?:(?:,? |/)(?:of |de |del |du |des Jahres )?{_YEAR})?",
     re.IGNORECASE,
 )
+_SEASON = re.compile(rf"{_NOT_BEFORE}((?:19|20)[0-9]{{2}})[/–-](?:19|20)?([0-9]{{2}})(?![\w/-]|[.,][0-9])")
 _TIMES_OF_DAY = re.compile(
     rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
     r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
@@ -275,6 +276,13 @@ def months_between(text: str, found: Sequence[Figure]) -> Iterator[Figure]:
             months = [divmod(12 * year + month - 1 + each, 12) for each in range(min(many, _MAX_MONTHS) + 1)]
             dates = frozenset((at if year else 0, each + 1, 0) for at, each in months)
             yield Figure(one.start, other.end, text[one.start : other.end], dates=dates, kind="date")
+
+
+def seasons(text: str) -> Iterator[Figure]:
+    """`2026/27` and `2026/2027` as one label."""
+    for match in _SEASON.finditer(text):
+        if (int(match[1]) + 1) % 100 == int(match[2]):
+            yield Figure(*match.span(), f"{match[1]}/{match[2]}", kind="label")
 
 
 def quarters(text: str) -> Iterator[Figure]:

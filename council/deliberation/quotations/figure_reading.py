@@ -25,6 +25,7 @@ from council.deliberation.quotations.days_and_hours import (
     months_between,
     numeric_months,
     quarters,
+    seasons,
     share_years,
     times_of_day,
     weekdays_alone,
@@ -347,7 +348,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
 
     take_free(dates(text, said=said))
     text = _BESIDE_DIGITS.sub("、", text)
-    take_free(numeric_months(text) if said else ())
+    take_free((*numeric_months(text), *seasons(text)) if said else ())
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
@@ -389,7 +390,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
-    found += [*months_between(text, found), *numeric_months(text), *quarters(text)]
+    found += [*months_between(text, found), *numeric_months(text), *seasons(text), *quarters(text)]
     return [
         *found,
         *hours.values(),

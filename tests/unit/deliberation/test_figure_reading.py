@@ -626,6 +626,12 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "Tuesday 7 December; 7 December, a Tuesday; 7. Dezember, ein Dienstag; 7. Dezember (Dienstag)",
         ),
         ("We meet on 7 December.", "7 December, a Monday; 7 December, a Tuesday", "8 December, a Monday"),
+        (
+            "Season 2023/24: 38 members, 2024/2025: 41 members.",
+            "2023/24; 2023/2024; in 2024/25; 2023–24; in 2023; 41 members in 2024/25; for the year 2024; 2024-25",
+            "2022/23; 2025/26; 2022/2023; in 2026; 2025–26; 2023/25",
+        ),
+        ("From 2023 to 2024 it grew.", "2023; 2024", "2021/22"),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
