@@ -38,6 +38,7 @@ _CENT = 0.005  # for there are many such totals, and one of them would round to 
 # `4 to 1`: a vote is read, and not calculated.
 _TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
 _DAY = 1_440  # minutes
+_NIGHTS = frozenset({"night", "nights", "nacht", "nächte", "nächten", "nuits", "noches", "notti", "nachten"})
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _FINEST = 4  # decimals
@@ -73,13 +74,17 @@ def follows(said: Figure, given: Operands) -> bool:
     worked = [each for each in (*given.sources, *given.beside) if {said.unit, each.unit} == {"minute", "workday"}]
     if near(said, said.values, (value * _OF_WORKDAY[each.unit] for each in worked for value in each.values)):
         return True
-    if said.unit in LENGTHS:
+    nights = said.noun in _NIGHTS and not said.unit
+    length = replace(said, values=frozenset(_DAY * each for each in said.values), unit="minute") if nights else said
+    if length.unit in LENGTHS:
         times = [each for each in given.sources if each.kind == "time"][:_MAX_OPERANDS]
-        apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
+        pairs = list(combinations(times, 2))
+        apart = [abs(a - b) for one, other in pairs for a in one.values for b in other.values]
+        apart += [(min(other.values) - min(one.values)) % _DAY for one, other in pairs]  # over midnight
         if said.unit == "minute" and near(said, said.values, apart):
             return True
         dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in _YEARS]
-        if _between_dates(said, dated[:_MAX_DATED]):
+        if _between_dates(length, dated[:_MAX_DATED]):
             return True
     if said.kind == "date":
         return _is_end_of_term(said, given)
@@ -442,8 +447,10 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
                 except ValueError:  # a 31 February
                     continue
     apart: set[Fraction] = set()
-    for first, last in combinations(sorted(list(dict.fromkeys(days))[:_MAX_DATED]), 2):
-        for end in (last, last + timedelta(days=1)):  # the last day may count
+    pairs = list(combinations(list(dict.fromkeys(days))[:_MAX_DATED], 2))
+    turns = [(one, other.replace(year=2002)) for one, other in pairs if other < one and not has_year]  # of the year
+    for first, last in (*map(sorted, pairs), *turns):
+        for end in (last, last + timedelta(days=said.noun not in _NIGHTS)):  # the last day may count
             months = (end.year - first.year) * 12 + end.month - first.month
             apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
     years = {int(figure.text) for figure in dated if figure.text in _YEARS and said.unit == "month"}

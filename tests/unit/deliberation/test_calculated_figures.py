@@ -603,6 +603,27 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "Half of it is 9,590 EUR; a third of 19,900 EUR is 6,363 EUR; 15 % are 2,958 EUR",
         ),
         ("For: 3 votes. Against: 1.", "Four votes were cast; It passed by 3 to 1", "It passed by 4 to 1"),
+        ("Open from 09:00 to 17:00.", "8 hours; eight hours", "16 hours; 9 hours; 7 hours"),
+        ("Party from 10 pm to 4 am.", "6 hours; six hours; 360 minutes", "7 hours; 5 hours"),
+        (
+            "Night rest from 22:30 to 06:00.",
+            "7.5 hours; seven and a half hours; 450 minutes",
+            "8.5 hours; 6.5 hours; 16 hours; eight hours",
+        ),
+        ("Nachtdienst von 22 Uhr bis 6 Uhr.", "8 Stunden; acht Stunden", "9 Stunden; sieben Stunden"),
+        (
+            "From 3 May to 17 May.",
+            "14 days; two weeks; 14 nights; 15 days; fourteen nights",
+            "12 days; three weeks; 13 nights",
+        ),
+        ("Start 3 May, the end is on 17 May.", "14 days; two weeks", "18 days; three weeks"),
+        ("Anreise 3. Mai, Abreise 17. Mai.", "14 Nächte; zwei Wochen; 14 Tage", "13 Nächte; drei Wochen"),
+        (
+            "Arrival 28 December, departure 4 January.",
+            "7 days; one week; 7 nights; seven nights",
+            "9 days; two weeks; 9 nights",
+        ),
+        ("Arrival 3 May 2026, departure 17 May 2026.", "14 nights; two weeks; 14 days", "16 nights; three weeks"),
     ],
 )
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
