@@ -89,7 +89,7 @@ def follows(said: Figure, given: Operands) -> bool:
     if said.kind == "date":
         return _is_end_of_term(said, given)
     if said.kind == "time":
-        return _is_so_long_after(said, given)
+        return _is_so_long_after(said, given) or any(_is_sum_of_some(said.length, each) for each in given.columns)
     if said.kind != "number" or (said.is_count and said.noun in _TO):
         return False
     sources, beside, added, counted, asked = (

@@ -191,13 +191,14 @@ class Sources:
 
     @cached_property
     def columns(self) -> list[list[Figure]]:
-        """The numbers that stand below one another in tables, alone in their cells."""
+        """The numbers and times that stand below one another in tables, alone in their cells."""
         columns: dict[tuple[object, int], list[Figure]] = {}
         for row in self._rows if len(self.figures) < _MAX_SOURCES else ():
             cells = [cell for cell, _ in row.figures]
             for cell, figure in row.figures if row.table else ():
-                if figure.kind == "number" and cells.count(cell) == 1 and max(figure.values):
-                    columns.setdefault((row.table, cell), []).append(figure)
+                if figure.kind in ("number", "time") and cells.count(cell) == 1 and max(figure.values):
+                    counted = figure.length if figure.kind == "time" else figure
+                    columns.setdefault((row.table, cell), []).append(counted)
         return list(columns.values())
 
     @cached_property

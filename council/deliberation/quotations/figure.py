@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
@@ -47,6 +47,12 @@ class Figure:
     def bare_value(self) -> float:
         """The same without the unit."""
         return max(map(float, self.bare))
+
+    @property
+    def length(self) -> Figure:
+        """A time of day, read as a length of time: `1:20` in a column of them."""
+        values = frozenset({min(self.values)})
+        return replace(self, values=values, bare=values, unit="minute", kind="number")
 
     @property
     def is_count(self) -> bool:

@@ -12,15 +12,16 @@ from council.deliberation.quotations.figure_reading import CURRENCIES
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
 _NUMBERS_ROWS = re.compile(r"\W*(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition)?|item|id|row|line|zeile)\W*", re.IGNORECASE)
-# The currency of a column in its header. Where it counts thousands or is beside an amount, it is none.
+# The unit of a column in its header. Where it counts thousands or is beside an amount, it is none.
 _CURRENCY = re.compile(rf"(?<![^\W_])(?<![0-9] )(?:{'|'.join(CURRENCIES)}|[€$£])(?![^\W_]| ?[0-9])")
+_MEASURE = re.compile(r"(?<![^\W_])(?:kg|km|m²|kWh|hours|Stunden)(?![^\W_])")
 _THOUSANDS = re.compile(r"\b(?:k|T|Tsd|thousands?|Mio|millions?)\b", re.IGNORECASE)
 _AMOUNT = re.compile(r"[\s\"*(+–-]*[0-9][0-9.,'’ ]*(?<=[0-9])(?=[\s\"*)]*\Z)")
 
 
 class Cells:
     """The cells of the lines of one text. A line without any is no row. In `lines` no figure goes on from one cell of a CSV
-    file into the next, and an amount that stands alone in its cell has the currency that the header of its column names."""
+    file into the next, and an amount that stands alone in its cell has the unit that the header of its column names."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         self.is_csv = path.lower().endswith((".csv", ".tsv"))
@@ -54,7 +55,7 @@ class Cells:
         if _CURRENCY.search(self.lines[number].upper()):  # the row names its own
             return self.lines[number]
         for at, header in enumerate(self._cells(top)[: len(cells)]):
-            amount, named = _AMOUNT.match(cells[at]), set(_CURRENCY.findall(header.upper()))
+            amount, named = _AMOUNT.match(cells[at]), set(_CURRENCY.findall(header.upper()) or _MEASURE.findall(header))
             if amount and len(named) == 1 and not _THOUSANDS.search(header):
                 cells[at] = f"{amount[0]} {named.pop()}{cells[at][amount.end() :]}"
         parts = [self.lines[number][at] for at in self._marks[number]]

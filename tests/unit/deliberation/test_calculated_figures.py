@@ -624,6 +624,34 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "9 days; two weeks; 9 nights",
         ),
         ("Arrival 3 May 2026, departure 17 May 2026.", "14 nights; two weeks; 14 days", "16 nights; three weeks"),
+        (
+            "| Teil | Zeit |\n|---|---|\n| A | 0:45 |\n| B | 1:20 |\n| C | 0:25 |",
+            "2:30 in all; 2.5 hours; 150 minutes; 2 hours and 30 minutes; A and B take 2:05; B and C 1:45",
+            "2:40 in all; 3 hours; 160 minutes; 2 hours and 40 minutes; A and B take 2:15",
+        ),
+        (
+            "| Song | Length |\n|---|---|\n| A | 3:30 |\n| B | 4:15 |",
+            "7:45; both together 7:45",
+            "7:55; both together 8:45",
+        ),
+        ("A: 12 kg.\nB: 30 kg.\nC: 25 kg.", "in all 67 kg; A and B have 42 kg; 37 kg", "in all 76 kg; 43 kg; 68 kg"),
+        ("| Box | kg |\n|---|---|\n| A | 12 kg |\n| B | 30 kg |", "42 kg", "44 kg"),
+        (
+            "| Box | weight (kg) |\n|---|---|\n| A | 12 |\n| B | 30 |\n| C | 25 |",
+            "A has 12 kg; 42 kg together; 67 kg in all; 30 kg",
+            "44 kg together; 76 kg in all; 12 EUR; 30 litres",
+        ),
+        (
+            "| Job | hours |\n|---|---|\n| A | 4 |\n| B | 6.5 |",
+            "10.5 hours; 4 hours; six and a half hours",
+            "11 hours; 4 EUR; 4 kg",
+        ),
+        (
+            "| Nails per kg | EUR |\n|---|---|\n| small, per kg | 12 |\n| big, per kg | 30 |",
+            "12 EUR; 42 EUR",
+            "12 USD; 44 EUR",
+        ),
+        ("A weighs 12.5 kg and B 7.5 kg.", "20 kg together", "21 kg together"),
     ],
 )
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
