@@ -52,14 +52,15 @@ LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times t
 @dataclass(frozen=True)
 class Operands:
     """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
-    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `beside`: of the
-    sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
+    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `pairs`: two of one
+    row. `beside`: of the sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
     and not added: counts of the writer's own, and what is rounded. `asked`: of the task. `averaged`: it speaks of an average;
     `compared`: of more or less."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
     totals: Sequence[Figure]
+    pairs: Sequence[tuple[Figure, Figure]]
     beside: Sequence[Figure]
     added: Sequence[Figure]
     counted: Sequence[Figure]
@@ -138,7 +139,7 @@ def follows(said: Figure, given: Operands) -> bool:
         )
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
-        or _is_share(said, beside, sources)
+        or _is_share(said, beside, sources, given.pairs)
         or _is_end_of_term(said, given)
         or _is(said, averages)
     )
@@ -264,8 +265,11 @@ def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
     return False
 
 
-def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
-    """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any."""
+def _is_share(
+    said: Figure, beside: Sequence[Figure], sources: Sequence[Figure], in_rows: Sequence[tuple[Figure, Figure]]
+) -> bool:
+    """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any, and
+    of few rows, of two in one row."""
     if said.unit != "%":
         return False
     rates = {max(each.values) for each in (*beside, *sources) if each.unit == "%"}
@@ -275,6 +279,12 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
         return True
     pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
     most = _MAX_COMPARED * (5 if said.worded else 10 ** _decimals(said.text))
+    rows = [
+        pair
+        for pair in in_rows
+        if pair[0].unit == pair[1].unit != "%" and _YEARS.isdisjoint(each.text for each in pair)
+    ]
+    pairs += [each for one, other in rows for each in ((one, other), (other, one))] if len(rows) <= most else []
     countable = [each for each in sources if each.unit != "%" and each.text not in _YEARS]
     for unit in dict.fromkeys(each.unit for each in countable):
         alike = {max(each.values): each for each in countable if each.unit == unit}

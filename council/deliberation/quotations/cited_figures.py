@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, permutations
+from itertools import accumulate, combinations, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
@@ -200,6 +200,12 @@ class Sources:
                     counted = figure.length if figure.kind == "time" else figure
                     columns.setdefault((row.table, cell), []).append(counted)
         return list(columns.values())
+
+    @cached_property
+    def pairs(self) -> list[tuple[Figure, Figure]]:
+        """Two numbers of one row of a table, which may be a part and its whole."""
+        rows = [[each for _, each in row.figures if each.kind == "number"] for row in self._rows if row.table]
+        return [pair for row in rows if len(row) <= _MAX_BESIDE for pair in combinations(row, 2)]
 
     @cached_property
     def totals(self) -> list[Figure]:
@@ -418,6 +424,7 @@ class CitedFigures:
             of_source,
             sources.columns,
             sources.totals,
+            sources.pairs,
             supported,
             new,
             counted,

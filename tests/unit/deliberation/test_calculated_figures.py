@@ -652,6 +652,21 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "12 USD; 44 EUR",
         ),
         ("A weighs 12.5 kg and B 7.5 kg.", "20 kg together", "21 kg together"),
+        (
+            "| fee (DKK) |\n|---|\n| 1,500 |\n| 500 |",
+            "1,500 DKK; 1,500 kr; both cost 2,000 DKK; 2,000 kr",
+            "1,500 SEK; 2,000 NOK",
+        ),
+        (
+            "| Board | Women | Members |\n|---|---|---|\n| A | 12 | 48 |\n| B | 7 | 35 |\n| C | 11 | 44 |\n| D | 9 | 31 |\n| E | 10 | 29 |\n| F | 5 | 23 |",
+            "25 % of A are women; 25 %; 34 %; 25.0 % of C; 34.5 % of E",
+            "26 %; 24 %; 27 % of A; 25.5 % of C",
+        ),
+        (
+            "| Tag | Gäste | Plätze |\n|---|---|---|\n| Mo | 45 | 120 |\n| Di | 71 | 130 |\n| Mi | 37 | 90 |\n| Do | 61 | 110 |",
+            "Am Montag waren 37,5 % der Plätze belegt; 54.6 % on Tuesday; 62,5 % blieben frei",
+            "Am Montag waren 35,7 % der Plätze belegt; 56.4 % on Tuesday",
+        ),
     ],
 )
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
