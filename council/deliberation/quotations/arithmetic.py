@@ -52,10 +52,10 @@ LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times t
 @dataclass(frozen=True)
 class Operands:
     """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
-    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `pairs`: two of one
-    row. `beside`: of the sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
-    and not added: counts of the writer's own, and what is rounded. `asked`: of the task. `averaged`: it speaks of an average;
-    `compared`: of more or less."""
+    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `pairs`: two of
+    one row. `beside`: of the sentence, with support; `added`: those of them that are in no source. `counted`: of the
+    sentence, which are multiplied and not added: counts of the writer's own, and what is rounded. `asked`: of the task.
+    `averaged`: it speaks of an average; `compared`: of more or less."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
@@ -255,7 +255,7 @@ def _is_total(
 def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
     """True for the sum of neighbours; of a long column, only for that of all, with or without a last line for the total."""
     if len(run) > _MAX_OPERANDS:
-        return any(_may_add(said, part) and _is(said, [sum(each.value for each in part)]) for part in (run, run[:-1]))
+        return any(_is(said, [sum(each.value for each in part)]) and _may_add(said, part) for part in (run, run[:-1]))
     for first in range(len(run) - 1):
         total = run[first].value
         for at, each in enumerate(run[first + 1 :], first + 2):

@@ -154,12 +154,10 @@ class Row:
 
 
 class Sources:
-    """The lines that a `sentence` cites, each once."""
+    """The lines that a sentence cites, each once."""
 
-    def __init__(self, lines: Iterable[CitedLines], sentence: str) -> None:
+    def __init__(self, lines: Iterable[CitedLines]) -> None:
         self.lines = list(lines)
-        self.averaged = _AVERAGE.search(sentence) is not None
-        self.compared = _COMPARED.search(sentence) is not None
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -193,7 +191,7 @@ class Sources:
     def columns(self) -> list[list[Figure]]:
         """The numbers and times that stand below one another in tables, alone in their cells."""
         columns: dict[tuple[object, int], list[Figure]] = {}
-        for row in self._rows if len(self.figures) < _MAX_SOURCES else ():
+        for row in self._rows:
             cells = [cell for cell, _ in row.figures]
             for cell, figure in row.figures if row.table else ():
                 if figure.kind in ("number", "time") and cells.count(cell) == 1 and max(figure.values):
@@ -281,6 +279,7 @@ class CitedFigures:
         }  # of figures that a writer may have counted, and of others
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
         self._cells: dict[int, Cells] = {}
+        self._sources: dict[tuple[CitedPlace, ...], Sources] = {}
 
     @property
     def gave_up(self) -> bool:
@@ -305,8 +304,10 @@ class CitedFigures:
         """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
         to, if any. `here`: all that the sentence cites."""
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
-        all_cited = (lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
-        sources = Sources(all_cited, sentence)
+        cited = tuple(dict.fromkeys(here[:_MAX_PLACES]))
+        if cited not in self._sources:
+            self._sources[cited] = Sources(lines for place in cited for lines in self._lines_of(place))
+        sources = self._sources[cited]
         held: dict[int, tuple[Figure, Support]] = {}
         tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
         paths = {each.passage.path for _, places in owned for place in places for each in self._lines_of(place)}
@@ -341,7 +342,7 @@ class CitedFigures:
                 if figure.start in of_both and 0 < sum(each.index.has_another(figure) for each in lines) < len(lines):
                     continue
                 beside = [*twice, *held.values()][:_MAX_BESIDE]
-                if support := self._support(figure, lines, here, sources, beside):
+                if support := self._support(figure, lines, here, sources, beside, sentence):
                     held[figure.start] = figure, support
             left = [(figure, places) for figure, places in left if figure.start not in held]
         # `640 EUR a year, so 1,280 EUR for two years`: the writer chose the time.
@@ -354,7 +355,7 @@ class CitedFigures:
         for figure, places in left:
             own = [each for place in places for each in self._lines_of(place, own=True)]
             beside = [*twice, *held.values()][:_MAX_BESIDE]
-            is_own = own and self._support(figure, own, here, Sources(own, sentence), beside)
+            is_own = own and self._support(figure, own, here, Sources(own), beside, sentence)
             missing.append((figure, "own" if is_own else "missing"))
         return [*((figure, "cited") for figure, _ in held.values()), *missing]
 
@@ -365,6 +366,7 @@ class CitedFigures:
         here: Sequence[CitedPlace],
         sources: Sources,
         beside: Sequence[tuple[Figure, Support]],
+        sentence: str,
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
         if figure.rough in ("least", "most") and any(each.limits(figure) for each in lines):
@@ -386,7 +388,7 @@ class CitedFigures:
         counted = self._is_counted(figure, lines, here)
         if self._left[counted]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
             self._left[counted] -= 1
-            if follows(figure, self._operands(figure, sources, beside)):
+            if follows(figure, self._operands(figure, sources, beside, sentence)):
                 return "follows"
         return "counted" if counted else None
 
@@ -398,7 +400,9 @@ class CitedFigures:
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
 
-    def _operands(self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]]) -> Operands:
+    def _operands(
+        self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]], sentence: str
+    ) -> Operands:
         """The figures that another one may follow from. One that stands at another place that the sentence cites follows
         from no figure that follows itself: the difference of two offers would prove each of them at the other's place."""
         stands_elsewhere = any(each.index.says(figure) for each in sources.lines)
@@ -429,8 +433,8 @@ class CitedFigures:
             new,
             counted,
             asked,
-            sources.averaged,
-            sources.compared,
+            averaged=_AVERAGE.search(sentence) is not None,
+            compared=_COMPARED.search(sentence) is not None,
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
