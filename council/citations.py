@@ -41,17 +41,20 @@ _NO_SUFFIX = (
 _PROSE_PATH = r"(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml)"
 _PROSE_UNIT = "(?i:lines?|pages?|zeilen?|seiten?)"
 _PROSE_TO = "(?:(?: ?[-–] ?| (?:and|und|to|bis) )[0-9]{1,7})?"
+_OF = "(?:of|in|von|aus|der)"
+# Brackets within a path, such as `docs/offer (1).md`: its ending stands right behind them.
+_INNER = r"[\[(][^\[\]()\n:]{1,80}[\])](?=[^\s\[\]():]{0,80}\.[A-Za-z0-9]{1,8})"
 _CITATION = re.compile(
-    rf"[\[【<{{][\^#@]?{CUE}`?(?P<inside>{_SPACED_ID}[^\[\]【】<>{{}}\n]{{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
-    rf"|\({CUE}(?P<aside>{_NAMED_ID}[^()\[\]\n]{{0,600}})\)"
-    rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
+    rf"[\[【<{{][\^#@]?{CUE}`?(?P<inside>{_SPACED_ID}(?:[^\[\]【】<>{{}}\n]|{_INNER}){{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
+    rf"|\({CUE}(?P<aside>{_NAMED_ID}(?:[^()\[\]\n]|{_INNER}){{0,600}})\)"
+    rf"|[\[(]{CUE}`?(?P<place>(?:[^\[\]()\n:`]|{_INNER}){{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     rf"|(?:\[{CUE}|(?<!\])\((?i:sources?|quellen?|see|siehe|voir): ?)`?"
-    r"(?P<file>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?![(:\[])"
+    rf"(?P<file>(?:[^\s\[\]():`]| ?{_INNER}){{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?![(:\[])"
     rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)\s"
-    r"(?:of|in|von|aus)\s`?(?P<of>[^\s\[\]():`]{1,600}\.[A-Za-z][A-Za-z0-9]{0,7})`?[\])](?!\()"
+    rf"{_OF}\s`?(?P<of>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?!\()"
     rf"|(?<![\w/.:\[(`-])(?P<prose>{_PROSE_PATH}(?::p?|,? {_PROSE_UNIT} )[0-9]{{1,7}}{_PROSE_TO})(?![\w/]|:\S|[.-]\w| \[)"
-    rf"|(?<![\w\[(])(?P<told>{_PROSE_UNIT} [0-9]{{1,7}}{_PROSE_TO}) (?:of|in|von|aus) `?(?P<told_of>{_PROSE_PATH})`?"
+    rf"|(?<![\w\[(])(?P<told>{_PROSE_UNIT} [0-9]{{1,7}}{_PROSE_TO}) {_OF} `?(?P<told_of>{_PROSE_PATH})`?"
     r"(?![\w/]|:\S|[.-]\w| \[)"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?"
@@ -69,6 +72,9 @@ _REFERENCE = re.compile(rf"\[\^(?P<name>(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}})\](?!
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={_NAMED_ID})")
+_LISTED = re.compile(
+    r"(?i:\bevidence) ([0-9]{1,4}(?:, [0-9]{1,4})*,? (?:and|und|et) [0-9]{1,4})\Z"
+)  # `Evidence 1 and 2`
 _PART = re.compile(
     rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/#]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
     re.DOTALL,
@@ -295,7 +301,9 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             if _is_of_file(match, paths):
                 yield Citation(*match.span(), match[0], (CitedPlace("", _path(match["file"])),))
             continue
-        parts = [_part(part) for part in _TO_NEXT.split(" ".join((match["inside"] or match["aside"]).split()))]
+        inside = " ".join((match["inside"] or match["aside"]).split())
+        inside = _LISTED.sub(lambda listed: re.sub("[0-9]+", r"Evidence \g<0>", listed[1]), inside)
+        parts = [_part(part) for part in _TO_NEXT.split(inside)]
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
         target = match["target"] or ""

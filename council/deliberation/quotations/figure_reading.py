@@ -193,7 +193,7 @@ _GROUPED = {
 def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
     """The numbers that digits with separators may mean; none for a label such as `1.2.3` or `555-0172`."""
     if "/" in spelled:  # `2 1/2`
-        return frozenset({sum(map(Fraction, spelled.split()))})
+        return frozenset({sum(map(Fraction, spelled.split()), Fraction(0))})
     digits = re.sub(r"[ \u00a0\u202f\u2009'’]", "", spelled)
     if digits[-1] in FRACTIONS:
         return frozenset({int(digits[:-1] or 0) + FRACTIONS[digits[-1]]})

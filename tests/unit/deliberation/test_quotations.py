@@ -445,6 +445,15 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
         ("It grows (lines 2 and 4 of needs.md).", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
         ("It grows [evidence 1 shows].", "It grows [evidence 1 shows]."),
         ("It grows [Evidence 1, line 2; Evidence 2].", "It grows [E1: docs/needs.md:2] [E2]."),
+        ("It grows (Evidence 1 and 2).", "It grows [E1] [E2]."),
+        ("It grows (evidence 1, 2 und 3).", "It grows [E1] [E2] [E3]."),
+        ("It grows (Evidence 1, lines 2 and 4).", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
+        ("It grows (Zeile 2 der needs.md).", "It grows [E1: docs/needs.md:2]."),
+        ("It grows [E1, § 2].", "It grows [E1, § 2]."),
+        (
+            "It grows (as it said (twice) in needs.md, line 2).",
+            "It grows (as it said (twice) in [E1: docs/needs.md:2]).",
+        ),
         ("It grows (needs.md), as load(needs.md) says.", "It grows (needs.md), as load(needs.md) says."),
         ("It grows (other.md), says `other.md:2`.", "It grows (other.md), says `other.md:2`."),
         ("It grows [E1: 2-4].", "It grows [E1: docs/needs.md:2-4]."),
@@ -495,12 +504,22 @@ def test_a_quotation_that_is_cited_by_its_path_alone_is_found_as_cited() -> None
         "E2: docs/plan.md:1-10",
         "E4: docs/a.md:3",
         "E1: docs/gone.md",
+        "docs/gone (1).md:4",
+        "docs/gone [1].md",
+        "E1: docs/gone [1].md:2",
+        "E1: docs/needs (2).md",
+        "docs/needs(2).md:4",
     ],
 )
 def test_a_place_that_nobody_read_is_marked(place: str) -> None:
     checked = LOOK.check(f"It grows [{place}].")
     assert checked.text == f"It grows [{place}] [no such place]."
     assert checked.no_places == (place,)
+
+
+def test_one_of_two_ids_and_a_path_with_brackets_are_marked_in_round_ones() -> None:
+    assert LOOK.check("It grows (Evidence 1 and 9).").unknown_ids == ("E9",)
+    assert LOOK.check("It grows (docs/gone (1).md:4).").no_places == ("docs/gone (1).md:4",)
 
 
 @pytest.mark.parametrize(
