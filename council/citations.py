@@ -72,9 +72,8 @@ _REFERENCE = re.compile(rf"\[\^(?P<name>(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}})\](?!
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={_NAMED_ID})")
-_LISTED = re.compile(
-    r"(?i:\bevidence) ([0-9]{1,4}(?:, [0-9]{1,4})*,? (?:and|und|et) [0-9]{1,4})\Z"
-)  # `Evidence 1 and 2`
+# `Evidence 1 and 2`
+_LISTED = re.compile(r"(?i:\bevidence) ([0-9]{1,4}(?:, [0-9]{1,4})*,? (?:and|und|et) [0-9]{1,4})\Z")
 _PART = re.compile(
     rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/#]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
     re.DOTALL,

@@ -39,7 +39,7 @@ _CENT = 0.005  # for there are many such totals, and one of them would round to 
 _TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
 _DAY = 1_440  # minutes
 _NIGHTS = frozenset({"night", "nights", "nacht", "nächte", "nächten", "nuits", "noches", "notti", "nachten"})
-_YEARS = frozenset(map(str, range(1800, 2200)))
+YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _FINEST = 4  # decimals
 _FOLD, _ROUGH_FOLD = 0.05, 0.1  # `tripled`, `nearly doubled`
@@ -84,7 +84,7 @@ def follows(said: Figure, given: Operands) -> bool:
         apart += [(min(other.values) - min(one.values)) % _DAY for one, other in pairs]  # over midnight
         if said.unit == "minute" and near(said, said.values, apart):
             return True
-        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in _YEARS]
+        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in YEARS]
         if _between_dates(length, dated[:_MAX_DATED]):
             return True
     if said.kind == "date":
@@ -105,7 +105,7 @@ def follows(said: Figure, given: Operands) -> bool:
             and (
                 one.unit == other.unit or min(one.value, other.value) >= _SMALL
             )  # a cell leaves its unit to the header
-            and not _YEARS & {one.text, other.text}
+            and not YEARS & {one.text, other.text}
         )
     if said.each and not said.unit:  # so many pupils, shared out among so many teachers
         things = [each for each in (*beside, *sources) if each.noun and not each.unit and each.value]
@@ -279,13 +279,8 @@ def _is_share(
         return True
     pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
     most = _MAX_COMPARED * (5 if said.worded else 10 ** _decimals(said.text))
-    rows = [
-        pair
-        for pair in in_rows
-        if pair[0].unit == pair[1].unit != "%" and _YEARS.isdisjoint(each.text for each in pair)
-    ]
-    pairs += [each for one, other in rows for each in ((one, other), (other, one))] if len(rows) <= most else []
-    countable = [each for each in sources if each.unit != "%" and each.text not in _YEARS]
+    pairs += [each for one, other in in_rows for each in ((one, other), (other, one))] if len(in_rows) <= most else []
+    countable = [each for each in sources if each.unit != "%" and each.text not in YEARS]
     for unit in dict.fromkeys(each.unit for each in countable):
         alike = {max(each.values): each for each in countable if each.unit == unit}
         named = {max(each.values): each for each in beside if each.unit == unit}
@@ -332,7 +327,7 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
     names_day = any(day for _, _, day in said.dates)
     dated = given.beside if is_year else [*given.beside, *given.sources, *given.asked][:_MAX_DATED]
     begins = {each for figure in dated for each in figure.dates}
-    begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in _YEARS}
+    begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in YEARS}
     found: list[tuple[int, int, int]] = []
     terms = [each for each in given.beside if each.unit in LENGTHS and each.value < _MAX_TERM]
     cited = [each for each in given.sources if each.unit in LENGTHS and each.value < _MAX_TERM]
@@ -362,7 +357,7 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
                 then_on = date(year, month, day) + timedelta(minutes=sign * term.value)
                 found.append((then_on.year, then_on.month, then_on.day))
     if is_year:
-        return said.text in _YEARS and any(int(said.value) == year for year, _, _ in found)
+        return said.text in YEARS and any(int(said.value) == year for year, _, _ in found)
     return any(same_date(one, other) for one in said.dates for other in found)
 
 
@@ -398,7 +393,7 @@ def _slack(said: Figure, value: float) -> float:
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name. To an amount a number without one is added only where it is
     large enough to be another: the cell of a table may leave its unit to the header."""
-    if (said.text in _YEARS or said.rough) and any(each.text in _YEARS for each in parts):
+    if (said.text in YEARS or said.rough) and any(each.text in YEARS for each in parts):
         return False
     money = said.unit if said.unit in CURRENCIES else ""
     units = {each.unit or (money if money and is_price(each) else "") for each in parts}
@@ -409,8 +404,8 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
         units.add(said.unit)
     if units <= {"%", "point"}:
         units = {"%"}
-    if units <= CROWNS:
-        units -= {"kr"} if len(units) == 2 else set()
+    if len(units) == 2 and units <= CROWNS:
+        units -= {"kr"}
     return len(units) == 1 or (said.value >= _SMALL and len(units - {""}) == 1)
 
 
@@ -463,7 +458,7 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
         for end in (last, last + timedelta(days=said.noun not in _NIGHTS)):  # the last day may count
             months = (end.year - first.year) * 12 + end.month - first.month
             apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
-    years = {int(figure.text) for figure in dated if figure.text in _YEARS and said.unit == "month"}
+    years = {int(figure.text) for figure in dated if figure.text in YEARS and said.unit == "month"}
     apart |= {Fraction(12 * (abs(a - b) + last)) for a, b in combinations(years, 2) for last in (0, 1)}
     return near(said, said.values, apart)
 

@@ -21,7 +21,16 @@ from itertools import accumulate, combinations, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import LENGTHS, OF, Operands, follows, is_multiple, is_price, near
+from council.deliberation.quotations.arithmetic import (
+    LENGTHS,
+    OF,
+    YEARS,
+    Operands,
+    follows,
+    is_multiple,
+    is_price,
+    near,
+)
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import (
@@ -50,7 +59,7 @@ _DAY, _MONTH = 1_440, 43_800  # minutes
 _MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
 # Things of which there are many, as a noun says.
 _MANY = re.compile(
-    r"(?!month|monat|year|jahr|week|woche|days?|tage|hour|stunde|mois|jour)(?:.{3,}[^s]s|.{3,}(?:en|ieder|kinder)|people)"
+    r"(?!pound|month|monat|year|jahr|week|woche|days?|tage|hour|stunde|mois|jour)(?:.{3,}[^s]s|.{3,}(?:en|ieder|kinder)|people)"
 )
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
@@ -201,9 +210,10 @@ class Sources:
 
     @cached_property
     def pairs(self) -> list[tuple[Figure, Figure]]:
-        """Two numbers of one row of a table, which may be a part and its whole."""
+        """Two numbers of one row of a table, in one unit, which may be a part and its whole."""
         rows = [[each for _, each in row.figures if each.kind == "number"] for row in self._rows if row.table]
-        return [pair for row in rows if len(row) <= _MAX_BESIDE for pair in combinations(row, 2)]
+        pairs = [pair for row in rows if len(row) <= _MAX_BESIDE for pair in combinations(row, 2)]
+        return [(a, b) for a, b in pairs if a.unit == b.unit != "%" and YEARS.isdisjoint((a.text, b.text))]
 
     @cached_property
     def totals(self) -> list[Figure]:
@@ -510,12 +520,10 @@ def _says(source: Figure, said: Figure) -> bool:
         # `20 cats` and `up to 20` are no 20 December.
         counts = said.rough or ((said.worded or said.text.isdigit()) and len(said.noun) >= THING)
         return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
-    if said.kind != source.kind and "ordinal" in (
-        said.kind,
-        source.kind,
-    ):  # the second year is no 24, and the fourth day no four days
-        other = source if said.kind == "ordinal" else said
-        return bool(said.bare & source.bare) and not is_of_things(other) and not other.unit
+    is_nth = said.kind == "ordinal"
+    if is_nth is not (source.kind == "ordinal"):  # the second year is no 24, and the fourth day no four days
+        counts = source.noun[:THING] == said.noun[:THING] != "" if is_nth else is_of_things(said)
+        return bool(said.bare & source.bare) and not (counts or (source if is_nth else said).unit)
     units = {said.unit, source.unit}
     if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS):
         return near(said, said.values, source.values)

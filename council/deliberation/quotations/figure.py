@@ -19,7 +19,8 @@ class Figure:
     those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is left out. `noun`
     is the word behind it, `following` the next two. `rough` is what the words before it leave open. `worded`: spelled in letters.
     `per`: the months that an amount is for, 0 where they are open. `each`: the noun of what it is for. `sign`: empty where the
-    text leaves it open. `weekday`: 0 for a Monday; that of the words before a date, or of a figure that is a weekday."""
+    text leaves it open. `weekday`: 0 for a Monday; that of the words beside a date, or of a figure that is a weekday, with the
+    `dates` that it is said of."""
 
     start: int
     end: int
