@@ -419,6 +419,7 @@ class CitedFigures:
         of_source = list(sources.figures)
         new: list[Figure] = []
         counted: list[Figure] = []
+        beside = [(each, support) for each, support in beside if each.kind != "weekday"]
         for each, support in beside:
             plain = replace(each, rough="")
             if support == "counted" or (support == "follows" and each.is_count):  # so small a number follows by chance

@@ -629,6 +629,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "7 days; one week; 7 nights; seven nights",
             "9 days; two weeks; 9 nights",
         ),
+        (
+            "It begins on 12 January 2027. Notice: 20 minutes before.",
+            "12 January 2027 (Tuesday)",
+            "4 May 2025, a Sunday; 12 May 2025 (Monday)",
+        ),
         ("Arrival 3 May 2026, departure 17 May 2026.", "14 nights; two weeks; 14 days", "16 nights; three weeks"),
         (
             "| Teil | Zeit |\n|---|---|\n| A | 0:45 |\n| B | 1:20 |\n| C | 0:25 |",
@@ -674,6 +679,18 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "Am Montag waren 37,5 % der Plätze belegt; 54.6 % on Tuesday; 62,5 % blieben frei",
             "Am Montag waren 35,7 % der Plätze belegt; 56.4 % on Tuesday",
         ),
+        (
+            "| Tag | Beginn | Ende |\n|---|---|---|\n| Mo | 08:00 | 12:00 |\n| Di | 09:00 | 17:00 |",
+            "4 hours on Monday; 8 hours on Tuesday; from 8:00 to 12:00; 09:00",
+            "5.5 hours on Monday; 08:30",
+        ),
+        ("| Leg | min |\n|---|---|\n| A | 12 |\n| B | 30 |", "12 min; 30", "13 min"),
+        ("| what | m² |\n|---|---|\n| hall | 45 |\n| shed | 30 |", "75 m²; 45 m²", "76 m²; 45 EUR"),
+        ("Check-in 14:00, check-out 10:00.", "20 hours", "21 hours; 3 hours"),
+        ("Open Friday 18:00 to Saturday 02:00.", "8 hours; eight hours", "9 hours; six hours"),
+        ("Arrive on 28 February, leave on 3 March.", "3 nights; 3 days; three nights", "5 nights; 5 days"),
+        ("Ferien vom 27. Juli bis 7. September.", "six weeks; sechs Wochen; 42 days; 43 days", "five weeks; 48 days"),
+        ("Buchung: 24.12.2026 bis 2.1.2027.", "9 nights; 9 Nächte; neun Nächte", "8 nights; 11 Nächte"),
     ],
 )
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
