@@ -306,7 +306,8 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
         target = match["target"] or ""
-        if remark and (match[0][0] not in "[【" or re.match(r"E(?:vidence)? ", match["inside"] or "", re.IGNORECASE)):
+        in_words = match[0][0] not in "[【" or re.match(r"E(?:vidence)? ", match["inside"] or "", re.IGNORECASE)
+        if remark and in_words and "§" not in inside:
             continue
         if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
             linked = _linked(target)

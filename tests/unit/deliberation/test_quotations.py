@@ -450,6 +450,8 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
         ("It grows (Evidence 1, lines 2 and 4).", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
         ("It grows (Zeile 2 der needs.md).", "It grows [E1: docs/needs.md:2]."),
         ("It grows [E1, § 2].", "It grows [E1, § 2]."),
+        ("It grows by 77 GB (E1, § 2).", "It grows by 77 GB [not in the cited lines] (E1, § 2)."),
+        ("It grows by 40 GB (E1, § 2).", "It grows by 40 GB (E1, § 2)."),
         (
             "It grows (as it said (twice) in needs.md, line 2).",
             "It grows (as it said (twice) in [E1: docs/needs.md:2]).",
