@@ -180,7 +180,7 @@ _NUMBERS_LINE = re.compile(
 )
 _BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b|\.(?= (?:(?:Kalender|Werk|Arbeits)?[Tt]ag|Woche|Monat|Jahr))")
-_GERMAN_ORDINAL = re.compile(r"\.(?= [^\W\d_]{4})")  # behind an article: `im 3. Obergeschoss`
+_GERMAN_ORDINAL = re.compile(r"\.(?= [^\W\d_]{2})")  # behind an article: `im 3. Obergeschoss`
 _ARTICLE = re.compile(r"\b(?:[iau]m|vom|zu[mr]|beim|d(?:er|ie|as|en|em|es))\s\Z", re.IGNORECASE)
 _GROUPED = {
     separator: re.compile(
@@ -475,7 +475,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
 
 def is_of_things(figure: Figure) -> bool:
     """True for a figure with a unit of time or a noun of its own: `the third day`, `the 3rd floor`."""
-    return figure.unit in ("minute", "month", "workday") or len(figure.noun) >= THING
+    return figure.unit in ("minute", "month", "workday") or len(figure.noun) >= THING or figure.noun in ("mal", "og")
 
 
 def hedge_of(text: str, start: int, end: int) -> Hedge:

@@ -74,8 +74,6 @@ _CITING = re.compile(
 )
 _SPELLED = re.compile(r"\[E[0-9]")
 _CLOSING = re.compile(r"(?:[*_`~]|</[a-z]{1,6}>)+")  # the end of an emphasis
-_ORDINAL = re.compile(r"\.\s{1,4}(?=[^\W\d_])")  # `ab dem 2. Jahr`, if no sentence ends there
-_BEFORE_CHARS = 24  # of an ordinal
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
 ONLY_OWN = "it is only in the council's own words, which are not sources"
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
@@ -399,10 +397,6 @@ class Quotations:
                 if standing != "cited":
                     behind = _CLOSING.match(text, figure.end)
                     end = behind.end() if behind else figure.end
-                    begun = max(0, end - _BEFORE_CHARS)
-                    stop = _ORDINAL.match(text, end)
-                    if stop and stop.end() - begun not in sentence_ends(text[begun : stop.end() + 1]):
-                        end += 1
                     edits.insert(end, f" {ONLY_OWN_WORDS if standing == 'own' else NOT_IN_CITED_LINES}")
 
     def _right_places(self, named: Iterable[CitedPlace]) -> list[CitedPlace]:

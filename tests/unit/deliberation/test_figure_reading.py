@@ -574,6 +574,11 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "im vierten Obergeschoss; im 4. Obergeschoss; 3 Räume",
         ),
         (
+            "Beim dritten Mal fiel er aus, im 2. OG.",
+            "beim 3. Mal; beim dritten Mal; im zweiten OG; im 2. OG",
+            "beim 4. Mal; beim vierten Mal; im 5. OG; im vierten OG; 3 Mal",
+        ),
+        (
             "The office is on the 3rd floor.",
             "third floor; im dritten Stock; 3. Stock; the 3rd floor",
             "second floor; the 2nd floor; im 4. Stock; 3 floors",
