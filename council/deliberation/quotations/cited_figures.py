@@ -59,7 +59,7 @@ _DAY, _MONTH = 1_440, 43_800  # minutes
 _MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
 # Things of which there are many, as a noun says.
 _MANY = re.compile(
-    r"(?!pound|month|monat|year|jahr|week|woche|days?|tage|hour|stunde|mois|jour)(?:.{3,}[^s]s|.{3,}(?:en|ieder|kinder)|people)"
+    r"(?!month|monat|year|jahr|week|woche|days?|tage|hour|stunde|mois|jour)(?:.{3,}[^s]s|.{3,}(?:en|ieder|kinder)|people)"
 )
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.

@@ -103,7 +103,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kg", "1000", r"t\b", r"tonnes?|tonnen|metric tons?"),
     ("kg", "1", r"kg\b", r"kilograms?|kilos?|kilogramm"),
     ("kg", "1/1000", r"g\b", r"grams?|gramm"),
-    ("kg", "0.45359237", "", "lbs?"),
+    ("lb", "1", "", "lbs?"),
     ("ounce", "1", "", "oz|ounces?"),
     ("gallon", "1", "", "gallons?"),
     ("litre", "1", r"l\b", r"lit(?:re|er)n?s?"),

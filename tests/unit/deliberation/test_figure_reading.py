@@ -692,7 +692,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "5 acres; 40 gallons; 3 miles; 6 feet; a 40-gallon tank",
             "6 acres; 50 gallons; a 4-mile walk; a 50-gallon tank; 7 feet",
         ),
-        ("It costs 50 pounds and weighs 20 pounds.", "20 lb; 50 GBP", "21 lb; 51 GBP"),
+        ("It costs 50 pounds and weighs 20 pounds.", "20 lb; 50 GBP", "21 lb; 51 GBP; 20 kg; 50 % of it"),
         ("Preis 12 lb.", "12 lbs", "14 lbs"),
         ("32°F at night, 50mph wind, 3ft deep", "32 °F; 50 mph; 3 ft; 3 feet", "33 °F; 60 mph; 4 ft"),
         ("It weighs 1⅛ lb; 4 5/8 inches.", "1⅛ lb; 1 1/8 lb; 1.125 lb; 4.625 inches", "1⅜ lb; 4 3/8 inches"),
