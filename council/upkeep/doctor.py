@@ -169,8 +169,12 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
         return Check(
             name, "warn", f"the limits of inotify cannot be read; {every}", "council run with COUNCIL_WATCH=poll"
         )
-    used = 0  # by this user's processes, as far as they may be looked at
-    for link in proc.glob("[0-9]*/fd/*"):
+    links: list[Path] = []
+    for process in proc.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or may not be looked at
+            links += (process / "fd").iterdir()
+    used = 0  # by this user's processes
+    for link in links:
         with contextlib.suppress(OSError):
             used += os.readlink(link) == "anon_inode:inotify" and link.parents[1].stat().st_uid == os.geteuid()
     shown = f"inotify: {watches} watches, {used} of {instances} instances in use"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -379,6 +379,15 @@ def test_inotify_instances_of_this_user_are_counted(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(doctor.sys, "platform", "linux")
     folder = proc(tmp_path, watches=8192, instances=5)
     (folder / "1" / "fd").mkdir(parents=True)
+    (folder / "2" / "fd").mkdir(parents=True)
+    seen = Path.iterdir
+
+    def ends_meanwhile(path: Path) -> Iterator[Path]:
+        if path.parent.name == "2":
+            raise FileNotFoundError(path)
+        return seen(path)
+
+    monkeypatch.setattr(Path, "iterdir", ends_meanwhile)
     for number in range(3):
         (folder / "1" / "fd" / str(number)).symlink_to("anon_inode:inotify" if number else "/dev/null")
     check = doctor.check_watching(Settings(), folder)
