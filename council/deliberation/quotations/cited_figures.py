@@ -51,6 +51,8 @@ Standing = Literal["cited", "own", "missing"]
 Support = Literal["said", "follows", "counted"]
 
 _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
+_MAX_PAIRS = 900  # of figures that stand in one row each
+_MAX_LAID_OUT = 8  # cited lines that are kept for the next sentences
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 400  # figures of one decision that are tried as sums and products
@@ -210,9 +212,11 @@ class Sources:
 
     @cached_property
     def pairs(self) -> list[tuple[Figure, Figure]]:
-        """Two numbers of one row of a table, in one unit, which may be a part and its whole."""
+        """Two numbers of one row of a table, in one unit, which may be a part and its whole; none where there are many."""
         rows = [[each for _, each in row.figures if each.kind == "number"] for row in self._rows if row.table]
-        pairs = [pair for row in rows if len(row) <= _MAX_BESIDE for pair in combinations(row, 2)]
+        if sum(len(row) * (len(row) - 1) // 2 for row in rows) > _MAX_PAIRS:
+            return []
+        pairs = [pair for row in rows for pair in combinations(row, 2)]
         return [(a, b) for a, b in pairs if a.unit == b.unit != "%" and YEARS.isdisjoint((a.text, b.text))]
 
     @cached_property
@@ -316,6 +320,8 @@ class CitedFigures:
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
         cited = tuple(dict.fromkeys(here[:_MAX_PLACES]))
         if cited not in self._sources:
+            if len(self._sources) >= _MAX_LAID_OUT:
+                self._sources.clear()
             self._sources[cited] = Sources(lines for place in cited for lines in self._lines_of(place))
         sources = self._sources[cited]
         held: dict[int, tuple[Figure, Support]] = {}
