@@ -80,10 +80,9 @@ def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_d
 
 
 def test_every_file_that_waits_to_become_a_run_is_told_in_parts(here: Site) -> None:
-    with (here.home / "council.toml").open("a") as settings:
-        settings.write("quiet_s = 3600\n")
+    (here.home / "council.toml").write_text(SETTINGS.replace("settle_s = 0.5", "settle_s = 3600"))  # half a file's wait
     with here.serving(), here.signed_in() as steward:
-        names = [drop_command(here.home, command(), f"{number}.yaml").name for number in range(100, 160)]
+        names = [drop_command(here.home, b"{", f"{number}.json").name for number in range(100, 160)]
         second = steward.get("/now.json?queue=2").json()["queue"]
         assert [second[name] for name in ("of", "parts", "rows")] == [60, 2, names[50:]]
         assert 'href="/now?queue=2" rel="next"' in steward.get("/now").text
