@@ -192,7 +192,7 @@ def test_every_command_says_of_a_pruned_run_when_it_was_pruned_and_by_what(home:
     at = json.loads(run_cli("show", ids[0], "--json", cwd=home, env=ENV).stdout)["pruned"]["at"]
     said = f"runed on {at} by keep_runs"
     assert said in shown.stdout
-    for arguments in (("replay", ids[0]), ("diff", ids[0], ids[2]), ("diff", ids[2], ids[1])):
+    for arguments in (("replay", ids[0]), ("diff", ids[0], ids[2]), ("diff", ids[2], ids[0])):
         refused = run_cli(*arguments, cwd=home, env=ENV)
         assert refused.returncode == 2
         assert said in refused.stderr
