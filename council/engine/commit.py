@@ -38,29 +38,23 @@ class StoreEntry:
     data: bytes
 
 
-async def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
-    """Writes every output beside its final place, and syncs all but copies, in threads. Raises StorageFailed; then nothing
-    stays staged."""
+def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
+    """Writes every output beside its final place, and syncs all but copies: in a thread, for a file system that syncs makes
+    who creates a file wait. Raises StorageFailed; then nothing stays staged."""
     staged: list[CommitFile] = []
     try:
         with root.folders() as opened:
             for output in outputs:
-                await _breathe(len(staged))
                 temporary = root.stage(output.path, output.data, run_id, opened)
                 digest = sha256_hex(output.data)
                 staged.append(
                     CommitFile(temporary, output.path, digest, output.replaces, output.otherwise, output.is_copy)
                 )
-        await asyncio.to_thread(root.sync, [file.staged for file in staged if not file.is_copy])
+        root.sync(file.staged for file in staged if not file.is_copy)
     except BaseException:
         unstage(root, tuple(staged))
         raise
     return tuple(staged)
-
-
-async def _breathe(done: int) -> None:
-    if done and done % _AT_ONCE == 0:
-        await asyncio.sleep(0)
 
 
 def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
@@ -75,7 +69,8 @@ async def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> lis
     finals: list[str] = []
     with root.folders() as opened:
         for file in files:
-            await _breathe(len(finals))
+            if len(finals) % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
             target = file.final
             if file.replaces is not None and file.otherwise:
                 known = (None, file.sha256, *file.replaces)

@@ -192,7 +192,7 @@ class Executor:
         claim = run.output.claim(outcome.artifact, standing) if outcome.artifact is not None else None
         claims = [each for each in (claim, restored) if each is not None]
         outputs = [*(each.output for each in claims), *outcome.outputs]
-        files = await stage(self._root, outputs, run.id)
+        files = await asyncio.to_thread(stage, self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
         displaced = run.journal.redactor.redact(run.output.displaced) if run.output_path else ""
         audited: list[Transaction] = []

@@ -44,7 +44,7 @@ def three(replaces: tuple[str, ...] | None = None) -> list[Output]:
 async def test_a_commit_cut_off_after_any_rename_is_completed_and_may_be_repeated(
     root: ConfinedRoot, home: Path, done: int
 ) -> None:
-    files = await stage(root, three(), "run1")
+    files = stage(root, three(), "run1")
     await roll_forward(root, files[:done])
     assert await roll_forward(root, files) == ["out/a.md", "out/b.md", "out/c.md"]
     assert await roll_forward(root, files) == ["out/a.md", "out/b.md", "out/c.md"]
@@ -55,7 +55,7 @@ async def test_a_commit_cut_off_after_any_rename_is_completed_and_may_be_repeate
 async def test_a_file_that_is_not_ours_is_left_and_ours_goes_beside_it(root: ConfinedRoot, home: Path) -> None:
     (home / "out").mkdir()
     (home / "out" / "b.md").write_text("a person's")
-    files = await stage(root, three(replaces=()), "run1")
+    files = stage(root, three(replaces=()), "run1")
     assert await roll_forward(root, files) == ["out/a.md", "out/b.beside.md", "out/c.md"]
     assert (home / "out" / "b.md").read_text() == "a person's"
     assert (await roll_forward(root, files))[1] == "out/b.beside.md"
@@ -64,7 +64,7 @@ async def test_a_file_that_is_not_ours_is_left_and_ours_goes_beside_it(root: Con
 async def test_a_file_with_the_hash_we_wrote_is_replaced(root: ConfinedRoot, home: Path) -> None:
     (home / "out").mkdir()
     (home / "out" / "b.md").write_text("our last words")
-    files = await stage(root, three(replaces=(sha256_hex("our last words"),)), "run1")
+    files = stage(root, three(replaces=(sha256_hex("our last words"),)), "run1")
     assert (await roll_forward(root, files))[1] == "out/b.md"
     assert (home / "out" / "b.md").read_text() == "b"
 
@@ -72,18 +72,16 @@ async def test_a_file_with_the_hash_we_wrote_is_replaced(root: ConfinedRoot, hom
 async def test_a_file_that_holds_the_very_words_already_is_ours(root: ConfinedRoot, home: Path) -> None:
     (home / "out").mkdir()
     (home / "out" / "b.md").write_text("b")
-    assert await roll_forward(root, await stage(root, three(replaces=()), "run1")) == [
+    assert await roll_forward(root, stage(root, three(replaces=()), "run1")) == [
         "out/a.md",
         "out/b.md",
         "out/c.md",
     ]
 
 
-async def test_staging_twice_under_one_run_is_no_error_and_unstaging_leaves_nothing(
-    root: ConfinedRoot, home: Path
-) -> None:
-    await stage(root, three(), "run1")
-    unstage(root, await stage(root, three(), "run1"))
+def test_staging_twice_under_one_run_is_no_error_and_unstaging_leaves_nothing(root: ConfinedRoot, home: Path) -> None:
+    stage(root, three(), "run1")
+    unstage(root, stage(root, three(), "run1"))
     assert list((home / "out").iterdir()) == []
 
 
@@ -139,7 +137,7 @@ async def test_a_later_process_gives_the_place_back_to_the_decision_that_stood_t
     assert last.path == ("out/a.md" if is_removed else "out/a.run2.md")
     if restored is not None:
         store.write_now(restored.note)
-        assert await roll_forward(root, await stage(root, [restored.output], "run2")) == ["out/a.md"]
+        assert await roll_forward(root, stage(root, [restored.output], "run2")) == ["out/a.md"]
     assert (home / "out" / "a.md").read_bytes() == (b"grown" if is_removed else b"a decision")
 
 
@@ -187,7 +185,7 @@ async def test_a_growing_page_whose_note_was_lost_with_the_power_is_its_runs_own
     claim = later.claim(b"done", later.settle())
     assert (claim.output.path == "out/a.md", not later.displaced) == (is_its_own, is_its_own)
     if is_its_own:
-        assert await roll_forward(root, await stage(root, [claim.output], run_id)) == ["out/a.md"]
+        assert await roll_forward(root, stage(root, [claim.output], run_id)) == ["out/a.md"]
         assert page.read_bytes() == b"done"
 
 
@@ -200,7 +198,7 @@ async def test_a_page_that_was_handed_over_and_may_not_stand_there_yet_is_known_
     claim = mine.claim(b"last", mine.settle())  # nothing stands there yet
     await store.write(claim.note)
     assert (home / "out" / "a.md").read_bytes() == b"second"
-    assert await roll_forward(root, await stage(root, [claim.output], "run1")) == ["out/a.md"]
+    assert await roll_forward(root, stage(root, [claim.output], "run1")) == ["out/a.md"]
     assert (home / "out" / "a.md").read_bytes() == b"last"
 
 
