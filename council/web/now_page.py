@@ -23,7 +23,6 @@ from council.web.sign_in import Person
 from council.web.specialist_pages import ProposedSpecialist, proposed
 from council.web.window_pages import Filters, WindowPage
 
-_SHOWN = 50  # runs under way; a crowd is the page Runs
 _RECENT, _LOOKED_AT = 10, 50  # ended runs
 _PLANS = 5  # each is shown with all that it changes
 _CHOICES = {"confirm": ("Yes", "No"), "create": ("Yes", "No"), "worth": ("Keep", "No")}  # of questions, by their names
@@ -75,23 +74,26 @@ class DayLimit:
 class NowView:
     """The state of the council. `state` is the word of Protocol 95, `sentence` says it to a person.
 
-    `queue` are files that wait to become runs. `refused` is the newest file that could not, None for none. `degraded` are
-    companions that do not run as they should. `lacking`: specialists that wait for a credential of this person. A user sees
-    own runs, questions and plans alone.
+    `queue` are files that wait to become runs, `skipped` those that no command can be. `refused` is the newest file that
+    could not become one, None for none. `degraded` are companions that do not run as they should. `edited_settings`: files
+    that changed after the daemon read them. `lacking`: specialists that wait for a credential of this person. A user sees own
+    runs, questions and plans alone.
     """
 
     state: str
     sentence: str
     model: str
-    runs: list[RunUnderWay]
-    questions: list[QuestionCard]
+    runs: Slice[RunUnderWay]
+    questions: Slice[QuestionCard]
     plans: Slice[PlanCard]
     lacking: list[ProposedSpecialist]
     queue: Slice[str]
+    skipped: Slice[str]
     unadmitted: list[dict[str, str]]
     refused: dict[str, str] | None
     refused_count: int
     degraded: dict[str, str]
+    edited_settings: list[str]
     limits: list[DayLimit]
     recent: list[dict[str, str]]
 
@@ -102,7 +104,7 @@ def now_page(floor: Floor) -> WindowPage[NowView]:
     return WindowPage(
         "/now", "Now", "now.html", partial(shown_now, floor),
         hears=lambda event, asked: not isinstance(event, SpeechPiece),
-        speaking=lambda shown: {one.run_id for one in shown.runs},
+        speaking=lambda shown: {one.run_id for one in shown.runs.rows},
     )  # fmt: skip
 
 
@@ -113,25 +115,24 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
     plans = slice_of(
         [plan for plan in waiting_plans(desk.store, now_ms()) if plan.principal == person.id], asked, "plans", _PLANS
     )
+    runs = slice_of(mine, asked, "runs")
+    asking = slice_of([run["run_id"] for run in mine if run.get("waiting_for") == "answer"], asked, "questions")
     refused = seen.refused["newest"]
     return NowView(
         state=seen.state,
         sentence=_sentence(seen, mine),
         model=seen.model or "",
-        runs=[run_under_way(run, floor) for run in mine[:_SHOWN]],
-        questions=[
-            card
-            for run in mine[:_SHOWN]
-            if run.get("waiting_for") == "answer"
-            for card in questions_of(desk, person, run["run_id"])
-        ],
+        runs=runs.showing([run_under_way(run, floor) for run in runs.rows]),
+        questions=asking.showing([card for run_id in asking.rows for card in questions_of(desk, person, run_id)]),
         plans=plans.showing([card_of(desk, person, plan) for plan in plans.rows]),
         lacking=[one for one in proposed(desk, person) if not all(one.credentials.values())],
         queue=slice_of(seen.waiting_files if sees_all else [], asked, "queue"),
+        skipped=slice_of(seen.not_commands if sees_all else [], asked, "skipped"),
         unadmitted=seen.unadmitted if sees_all else [],
         refused=refused if sees_all else None,
         refused_count=seen.refused["count"] if sees_all else 0,
         degraded=seen.degraded if sees_all else {},
+        edited_settings=seen.edited_settings if sees_all else [],
         limits=_limits(desk) if sees_all else [],
         recent=[
             {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}

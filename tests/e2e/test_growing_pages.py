@@ -137,7 +137,7 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     grown = now.until("round 1 of 1, STRATEGIST speaks")
     assert "1 run at work" in grown["data"]
     assert "Nothing of yours is at work" in html(site.signed_in("mia").get("/now"))
-    [run] = steward.get("/now.json").json()["runs"]
+    [run] = steward.get("/now.json").json()["runs"]["rows"]
     own = Stream(site.signed_in(), f"/runs/{run['run_id']}.live")
     own.until(SAID)
     council.gate.set()
@@ -179,7 +179,7 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     stream.until("How long may it be?")
     asked = html(nora.get("/now"))
     assert "How long may it be?" in asked
-    [waiting] = nora.get("/now.json").json()["questions"]
+    [waiting] = nora.get("/now.json").json()["questions"]["rows"]
     answered = nora.post(f"/runs/{waiting['run_id']}/answer", data={"answer": "two minutes", "back": talk})
     assert sent(answered) == talk
     answer = stream.until("<strong>after the last frost</strong>")["data"]

@@ -79,13 +79,20 @@ def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_d
         assert steward.complaints == []
 
 
-def test_every_file_that_waits_to_become_a_run_is_told_in_parts(here: Site) -> None:
+def test_files_that_wait_are_told_in_parts_and_so_are_those_that_are_no_commands_and_an_edited_setting(
+    here: Site,
+) -> None:
     (here.home / "council.toml").write_text(SETTINGS.replace("settle_s = 0.5", "settle_s = 3600"))  # half a file's wait
     with here.serving(), here.signed_in() as steward:
         names = [drop_command(here.home, b"{", f"{number}.json").name for number in range(100, 160)]
         second = steward.get("/now.json?queue=2").json()["queue"]
         assert [second[name] for name in ("of", "parts", "rows")] == [60, 2, names[50:]]
-        assert 'href="/now?queue=2" rel="next"' in steward.get("/now").text
+        (here.home / "commands" / "minutes.docx").write_bytes(b"PK")
+        (here.home / "council.toml").touch()
+        page = steward.get("/now").text
+        assert 'href="/now?queue=2" rel="next"' in page
+        assert 'these files are no commands: <span class="mono">minutes.docx</span>.' in page
+        assert '<span class="mono">council.toml</span> was edited after the daemon started.' in page
 
 
 def test_a_run_under_way_a_refused_file_and_a_run_that_is_not_there_are_told_in_plain_words(
