@@ -10,6 +10,7 @@ from council.llm.offline.vocabulary import named, pattern, spellings
 _METRIC = {
     "km": ("m", 1000.0), "cm": ("m", 0.01), "mm": ("m", 0.001), "ha": ("m²", 10_000.0), "ml": ("l", 0.001),
     "t": ("kg", 1000.0), "g": ("kg", 0.001), "mg": ("kg", 0.000_001), "mwh": ("kwh", 1000.0),
+    "hpa": ("bar", 0.001), "ppb": ("ppm", 0.001),
 }  # fmt: skip
 
 Day = tuple[int, int, int]  # year, month, day; 0 for what is not said

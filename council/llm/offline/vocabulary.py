@@ -20,6 +20,7 @@ _FOREIGN_WORDS, FOREIGN_TASK_WORDS = 3, 2
 # Shares of the commonest words. Prose of English or German has 0.35 to 0.55 of its own; a list may have none.
 _LANGUAGE_SHARE, _FOREIGN_SHARE = 0.05, 0.1
 _LAST_LATIN = "\u024f"  # of the letters that European languages write
+_CAPITALISED = r"\b[^\W\d_a-zß-ÿ][\w'’-]{0,40}"
 
 _FILE_NAME = re.compile(
     r"\.(?:md|markdown|txt|csv|tsv|json|ya?ml|toml|py|rst|pdf|docx|html?)\W{0,3}$|://", re.IGNORECASE
@@ -69,9 +70,11 @@ def language_of(text: str, foreign_words: int = _FOREIGN_WORDS) -> Language | No
         return None
     spoken = Counter(word.lower() for word in tokens(text))
     if spoken.total() < _LANGUAGE_WORDS:
-        small = {
-            word.lower() for at, word in enumerate(tokens(text)) if not at or word.islower()
-        }  # `Los Angeles` is a name
+        # `de la` of "Tour de la région" is part of a name. The first word has its capital anyway: another one must follow.
+        inside = rf"(?:\s{spellings('names')})+(?!\w)"
+        named_so = rf"((?<=\s){_CAPITALISED}|{_CAPITALISED}(?={inside}\s{_CAPITALISED})){inside}"
+        said = tokens(re.sub(named_so, r"\1", text))
+        small = {word.lower() for at, word in enumerate(said) if not at or word.islower()}  # `Los Angeles` is a name
         foreign = max(len(small & words("foreign", name)) for name in lexicon()["foreign"])
         own = max(len(small & words("stop", name)) for name in ("de", "en"))
         return None if foreign >= max(foreign_words, 2 * own) else ""

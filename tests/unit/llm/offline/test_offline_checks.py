@@ -69,6 +69,10 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
         ("The camp site has 1.8 hectares.", "The camp site measures 12,000 m².", ("camp site", "1.8 hectares", "12,000 m²")),
         ("| Ship | Arrival |\n|-|-|\n| Corrie Dawn | 05:40 |\n| Petrel | 07:15 |", "The Corrie Dawn came in at 04:50.",
          ("corrie dawn", "05:40", "04:50")),
+        ("The well has 1,200 ppb of arsenic.", "The well has 1.4 ppm of arsenic.", ("arsenic", "1,200 ppb", "1.4 ppm")),
+        ("The tank holds 2 bar.", "The tank holds 2500 hPa.", ("tank holds", "2 bar", "2500 hPa")),
+        ("The path has a limit of 20 mph.", "On the path a limit of 25 miles an hour holds.",
+         ("path limit", "20 mph", "25 miles an hour")),
         ("The coach to the station is a 53-seater.", "The coach to the station has 49 seats.", ("coach station", "53", "49")),
         ("The wooden fence of the yard was put up in April 2021.", "On 17 March 2021 the wooden fence of the yard was put up.",
          ("wooden fence yard", "April 2021", "17 March 2021")),
@@ -98,6 +102,10 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ("Hosting budget: 900 EUR per year", "Hosting budget: 75 EUR per month"),  # other rates
         ("Hosting budget 2026: 800 EUR", "Hosting budget 2027: 900 EUR"),  # other years
         ("Delivery time is 3 to 5 days.", "Delivery time is 4 days."),  # a range
+        ("The speed limit on the footbridge is 20 mph.", "The speed limit on the footbridge is 25 km/h."),
+        ("The well has 10 ppb of arsenic.", "The well has 12 ppm of arsenic."),
+        ("The solar roof of the school has 10 kWp.", "The solar roof of the school has 8 kW."),
+        ("The tank of the boiler holds 2 bar.", "The tank of the boiler holds 3 hPa."),
         (
             "Marek reckons with 35 helpers at the harvest.",
             "52 helpers came to the harvest, more than we reckoned with.",

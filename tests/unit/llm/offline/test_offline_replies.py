@@ -322,6 +322,8 @@ def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_a
         "¿Cuánto cuesta la calefacción en la casa nueva?",
         "Quanto costa il riscaldamento?",
         "Hoeveel kost het nieuwe dak?",
+        "Prix de la salle",
+        "Où est la Mairie ?",
         FRENCH,
     ],
 )
@@ -339,6 +341,7 @@ def test_a_task_in_a_language_that_is_not_read_is_told_so_and_its_words_are_not_
     [
         "Heizung", "Van door repair", "Is it o.k.?", "Ist das o.k. so?", "Miete", "Compare El Paso, Los Angeles and La Paz.",
         "Miete der Halle in der Rue de la Paix", "Compare offers of Le Monde", "Was ist mit dem Dach?", "", "2.300 €",
+        "Approve Tour de la Région budget", "Approve Tour de la région budget", "Festival de la Musique budget",
     ],
 )  # fmt: skip
 def test_an_english_or_a_german_task_is_not_taken_for_another_language(task: str) -> None:
@@ -373,6 +376,22 @@ def test_a_short_line_is_quoted_where_no_longer_one_shares_a_word_with_the_task(
 def test_one_word_with_its_figure_is_an_answer(form: str, label: str, figure: str, costs: str, task: str) -> None:
     told = closing(f"{costs}\n\n{form.format(label, figure)}", task)
     assert f"Closest to an answer in the documents: “{label}" in told
+
+
+@pytest.mark.parametrize("verb", ["Check whether", "Approve that", "Confirm that", "Calculate whether"])
+def test_the_verb_of_an_english_task_is_no_word_of_its_subject(verb: str) -> None:
+    told = closing("The fee is 40 EUR a year.\n", f"{verb} the fee is right")
+    assert "Closest to an answer in the documents: “The fee is 40 EUR a year.”" in told
+    assert verb.split()[0] not in told
+
+
+@pytest.mark.parametrize(
+    "verb", ["Prüfe", "Vergleiche", "Berechne", "Genehmige", "Bestätige", "Entscheide über", "Nenne", "Beschreibe"]
+)
+def test_the_verb_of_a_german_task_is_no_word_of_its_subject(verb: str) -> None:
+    text = "Der Vorstand hat in der Sitzung beschlossen, dass der Beitrag im Jahr 40 EUR ist und nicht mehr.\n" * 2
+    told = closing(text, f"{verb} den Beitrag und die Umlage")
+    assert "this check did not find in the documents:** *Umlage*." in told
 
 
 def test_one_word_without_a_figure_and_the_number_of_a_page_are_no_answer() -> None:
