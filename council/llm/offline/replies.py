@@ -66,7 +66,7 @@ def _strategist(case: Case) -> Content:
     ordered = sorted(case.unread, key=lambda named: named.path.endswith(".py"))
     wanted = ordered[:MAX_REQUESTS] if case.info.round <= 1 else []
     if wanted:
-        sections.append(ExtractSection("Requested,", "because the documents name it and it was not read:"))
+        sections.append(ExtractSection("Requested,", "because named and not read:"))
     return sections, [f"[ORCHESTRATOR_REQUEST: READ_FILE({named.path})]" for named in wanted]
 
 

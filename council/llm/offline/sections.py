@@ -27,9 +27,11 @@ def disagreements(case: Case, limit: int) -> ExtractSection:
     shown = []
     for m in case.mismatches[:limit]:
         said = m.first.statement
-        # A German noun has its capital.
-        written = {word.lower(): word for word in tokens(said.text)} if said.language == "de" else {}
-        subject = f"*{' '.join(written.get(word, word) for word in m.words)}*: " if m.words else ""
+        # The nouns of a German line, which have their capitals, are its subject.
+        words = tokens(" ".join((*said.header, said.text))) if said.language == "de" else []
+        nouns = {word.lower(): word for word in words if word[0].isupper()}
+        subject = " ".join(nouns[word] for word in m.words if word in nouns) or " ".join(m.words)
+        subject = subject and f"*{subject}*: "
         first = f"{subject}{quote(m.first.statement)} says {m.first.shown}"
         shown.append(f"{first}, {quote(m.second.statement)} says {m.second.shown}.")
     text = "Two lines seem to be about the same thing. Either figure may be right." if shown else _NONE
