@@ -52,7 +52,8 @@ def replay(
         sys.stdout.buffer.write(again.page)
         return
     if found in (None, shown):
-        differs = "differs from the journal" if again.is_here else "of this run is not here; only its journal is"
+        differs = "differs from the journal: it was edited, or another version of Council wrote it"
+        differs = differs if again.is_here else "of this run is not here; only its journal is"
         typer.echo(f"{shown} {'matches the journal' if same else differs}.")
     else:
         typer.echo(f"{shown} belongs to a later run now; {found}, kept from before, matches the journal.")

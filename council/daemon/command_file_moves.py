@@ -104,7 +104,7 @@ class Taking:
     def set_aside(self, name: str, error: CommandInvalid) -> str:
         """Moves a file that cannot become a run to `failed/`, with a note beside it; where it is now, relative to the
         home. A secret in its name does not go with it. Of a type that is not kept only the note stays: its text would lie there.
-        Raises FileNotFoundError when it is gone, StorageFailed when it cannot be moved: then it stays."""
+        Raises FileNotFoundError when it is gone; StorageFailed, and then it stays, when it or its note cannot be written."""
         place = self._home.failed / _fitting(self.redact(name), "", len(NOTE_ENDING) + _ROOM_FOR_NUMBER)
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{NOTE_ENDING}")
@@ -114,7 +114,11 @@ class Taking:
         except PathRefused:  # what cannot be read whole is kept: nobody knows what it is
             kept = True
         text = self.redact(error_page(printable(name), error, mend="" if kept else _NOT_KEPT))
-        write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
+        try:
+            write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
+        except StorageFailed:
+            self._move(aside, self._home.commands / name)
+            raise
         if not kept:
             _unlink(aside)
         return f"commands/failed/{aside.name if kept else note.name}"

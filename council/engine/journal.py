@@ -212,7 +212,7 @@ class Journal:
         self.reopened_by: str | None = None
         self.accepts_drift = False  # True: it goes on although a persona, a prompt or the model changed
         self.named_model = ""  # when it was told to go on; empty: it keeps the one that it began with
-        self.closed = False  # True: only recorded steps answer
+        self.closed = False  # True: only recorded steps answer, whatever they were asked
         self.stopping = recording.stopping
         self._clock = recording.clock
         self.redactor = recording.redactor
@@ -440,7 +440,7 @@ class Journal:
         return self._steps.get(name)
 
     def _known(self, known: StepResult, type: type[T], request: str) -> T:
-        if known.request and known.request != request and not self.accepts_drift:
+        if known.request and known.request != request and not (self.accepts_drift or self.closed):
             raise Drift(
                 f"step {known.name} was recorded with another request (persona, prompt or model changed).",
                 fix=f"`council resume {self.header.run_id} --accept-drift` continues anyway; or drop the command again",

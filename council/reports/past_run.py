@@ -1,5 +1,5 @@
-"""The work of a run done again over its recorded steps: its page comes out byte for byte, and its requests are rendered again,
-checked against the recorded hashes. No model and no tool is called."""
+"""The work of a run done again over its recorded steps. Its page comes out byte for byte, whatever words this version would ask
+in; its requests are rendered again, and checked against the recorded hashes. No model and no tool is called."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +246,15 @@ def test_a_file_that_cannot_be_taken_at_the_end_of_a_run_holds_neither_it_nor_it
     assert len(receipts(quick)) == 2
     assert inbox(quick) == []
     assert unfinished(quick) == set()
+
+
+def test_a_refused_command_stays_until_its_note_can_be_written(quick: Path) -> None:
+    drop_command(quick, b"{}", "bad.json")
+    env = faulty_environment(COUNCIL_TEST_FAULT="fail-at:1:ENOSPC:.bad.json.error.md")
+    with Daemon(quick, env=env, module=FAULTY) as daemon:
+        daemon.wait("command_refused")
+        assert "bad.json cannot be set aside: " in daemon.stderr
+    assert sorted(os.listdir(quick / "commands" / "failed")) == ["bad.json", "bad.json.error.md"]
 
 
 def test_a_folder_that_became_a_link_behind_the_commit_is_waited_for_and_the_page_is_never_put_elsewhere(
@@ -523,17 +534,40 @@ def test_an_unfinished_run_of_another_epoch_ends_by_drift_with_what_was_said_and
     assert "\nstatus: succeeded\n" in (home / "artifacts" / "out.md").read_text()
 
 
+def ask_in_other_words(home: Path) -> None:
+    """As a version with other prompts would: every recorded request has another hash."""
+    with closing(sqlite3.connect(home / ".council" / "council.db")) as raw, raw:
+        raw.execute("UPDATE steps SET request = 'other words' WHERE request != ''")
+
+
+@pytest.mark.parametrize("other", ["epoch", "prompts"])
 def test_a_run_that_drift_ended_shows_what_was_said_and_replay_shows_the_same(
-    home: Path, fake: FakeGemini, env: dict[str, str]
+    home: Path, fake: FakeGemini, env: dict[str, str], other: str
 ) -> None:
     run_id = killed_in_mid_run(home, env, fake)
-    other = {**env, "COUNCIL_TEST_EPOCH": str(EPOCH + 1), "PYTHONPATH": faulty_environment()["PYTHONPATH"]}
-    assert run_cli("run", "--once", cwd=home, env=other, module=FAULTY).returncode == 1
+    later = {**env, "PYTHONPATH": faulty_environment()["PYTHONPATH"]}
+    if other == "epoch":
+        later["COUNCIL_TEST_EPOCH"] = str(EPOCH + 1)
+    else:
+        ask_in_other_words(home)
+    assert run_cli("run", "--once", cwd=home, env=later, module=FAULTY).returncode == 1
     page = (home / "artifacts" / "out.md").read_bytes()
     assert b"The words of the first speaker." in page
     assert b"drift" in page
-    replayed = run_cli("replay", run_id, cwd=home, env=other)
+    replayed = run_cli("replay", run_id, cwd=home, env=later)
     assert replayed.stdout.encode() == page
+
+
+def test_an_ended_run_is_told_whatever_words_this_version_would_ask_in(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    drop_command(home, command("Which engine?"))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    ask_in_other_words(home)
+    assert run_cli("replay", "last", "--check", cwd=home, env=env).stdout == "artifacts/out.md matches the journal.\n"
+    told = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)
+    assert len(told["calls"]) == receipts(home)[0]["calls"]
+    assert told["missing"] == []
 
 
 @pytest.mark.parametrize("change", ["edited", "removed", "broken"])
