@@ -191,7 +191,7 @@ class OutputFile:
             is_known = entry is not None and current in entry.sha256s
             if current == "" or (current is not None and not is_known and not self._has_grown()):
                 edited = current and entry is not None
-                what = "was edited by hand" if edited else "is not a page that Council wrote"
+                what = "was edited by hand" if edited else "is not in Council's records"
                 self.step_aside(f"{what}, so Council left it as it is")
             else:
                 if current is not None and entry is not None:

@@ -34,7 +34,7 @@ from tests.harness import (
 TASK = "Choose a storage engine for the archive."
 SLUG = "choose-a-storage-engine-for-the-archive.md"
 MINE = "# My own words\n\nNobody asked a council.\n"
-LEFT_ALONE = "`artifacts/out.md` is not a page that Council wrote, so Council left it as it is."
+LEFT_ALONE = "`artifacts/out.md` is not in Council's records, so Council left it as it is."
 EDITED = "`artifacts/out.md` was edited by hand, so Council left it as it is."
 
 
