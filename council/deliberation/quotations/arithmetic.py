@@ -21,7 +21,7 @@ from council.deliberation.quotations.figure_reading import CROWNS, CURRENCIES, D
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
-_MAX_TERM = 50_000_000  # minutes, which are 95 years
+_MAX_TERM = {"minute": 50_000_000, "month": 1_140}  # both are 95 years
 _MAX_PRICES = 100
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
 # Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
@@ -329,8 +329,10 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
     begins = {each for figure in dated for each in figure.dates}
     begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in YEARS}
     found: list[tuple[int, int, int]] = []
-    terms = [each for each in given.beside if each.unit in LENGTHS and each.value < _MAX_TERM]
-    cited = [each for each in given.sources if each.unit in LENGTHS and each.value < _MAX_TERM]
+    terms, cited = (
+        [each for each in some if each.unit in LENGTHS and each.value < _MAX_TERM[each.unit]]
+        for some in (given.beside, given.sources)
+    )
     if (
         not is_year
         and all(year for year, *_ in said.dates)
