@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, combinations, permutations
+from itertools import combinations, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
@@ -32,7 +32,7 @@ from council.deliberation.quotations.arithmetic import (
     near,
 )
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
-from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure import Figure, Hedge
 from council.deliberation.quotations.figure_reading import (
     CROWNS,
     SECTION,
@@ -43,7 +43,7 @@ from council.deliberation.quotations.figure_reading import (
     is_of_things,
 )
 from council.deliberation.quotations.number_words import language_of
-from council.deliberation.quotations.passages import Passage, Place
+from council.deliberation.quotations.passages import NAMED_NUMBER, Passage, Place
 from council.deliberation.quotations.table_cells import Cells
 from council.lines_and_pages import without_marks
 
@@ -52,7 +52,8 @@ Support = Literal["said", "follows", "counted"]
 
 _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PAIRS = 900  # of figures that stand in one row each
-_MAX_LAID_OUT = 8  # cited lines that are kept for the next sentences
+_MAX_LAID_OUT = 8  # combinations of places that are kept for the next sentences
+_MAX_KEPT_LINES = 8_000  # of cited places, with their figures
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 400  # figures of one decision that are tried as sums and products
@@ -86,9 +87,6 @@ _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `bot
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
 _ARTICLE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
-_NAMED_NUMBER = re.compile(  # `Station Road 4`, where a document calls it so, is no 4
-    r"\b(?P<name>[^\W\d_a-zß-ÿ][a-zß-ÿ][\w'’-]* (?P<number>[0-9]{1,3}))(?![\w%]|[.,][0-9])(?:[\s*_-]*(?P<noun>[^\W\d_]{2,}))?"
-)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
@@ -107,14 +105,14 @@ class CitedLines:
     language: str
 
     @cached_property
-    def own(self) -> list[Figure]:
-        """The figures of the lines alone."""
-        return figures("\n".join(self.lines), self.language)
+    def own(self) -> list[tuple[int, int, Figure]]:
+        """The figures of the lines alone, each with its line and where in it it starts."""
+        return self.cells.figures(self.numbers, self.language)
 
     @cached_property
     def index(self) -> FigureIndex:
         above = "\n".join(self.above)
-        found = (*self.own, *figures(above, self.language))
+        found = (*(figure for *_, figure in self.own), *figures(above, self.language))
         rows = [line for line in self.lines if "|" in line or "\t" in line]
         thousands = in_thousands("\n".join((above, *rows[:1])), "\n".join(rows), self.language)
         return FigureIndex((*found, *thousands))
@@ -122,30 +120,26 @@ class CitedLines:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The lines with the figures that may be calculated with."""
-        starts = list(accumulate((len(line) + 2 for line in self.lines), initial=0))
-        held: list[list[tuple[int, Figure]]] = [[] for _ in self.lines]
-        for figure in figures("\n\n".join(self.lines), self.language):  # no currency goes on to the next row
-            row = bisect_right(starts, figure.start) - 1
-            number, at = self.numbers[row], figure.start - starts[row]
+        held: dict[int, list[tuple[int, Figure]]] = {}
+        for number, at, figure in self.own:
             if not self.cells.is_row_number(number, at):
-                held[row].append((self.cells.cell(number, at), figure))
+                held.setdefault(number, []).append((self.cells.cell(number, at), figure))
         places = self.passage.places
-        tops = map(self.cells.top, self.numbers)
+        tops = map(self.cells.top, held)
         return tuple(
-            Row(places[number], places[top] if top >= 0 else None, tuple(inside))
-            for number, top, inside in zip(self.numbers, tops, held, strict=True)
-            if inside
+            Row(places[number], places[top] if top >= 0 else None, tuple(held[number]))
+            for number, top in sorted(zip(held, tops, strict=True))
         )
 
     @cached_property
     def weekdays(self) -> set[int]:
         return weekdays_named("\n".join((*self.lines, *self.above)), self.index.figures)
 
-    def limits(self, said: Figure) -> bool:
-        """True when they have a limit of the same kind in the same unit: another one is then no rounding of it."""
-        text = "\n".join(self.lines)
-        alike = (each for each in self.own if each.unit == said.unit)
-        return any(hedge_of(text, each.start, each.end) == said.rough for each in alike)
+    @cached_property
+    def limits(self) -> set[tuple[Hedge, str]]:
+        """The limits that they have, each with its unit: another one of its kind is no rounding of it."""
+        lines = self.cells.lines
+        return {(hedge_of(lines[row], at, at + len(each.text)), each.unit) for row, at, each in self.own}
 
     @property
     def counts(self) -> set[int]:
@@ -317,6 +311,8 @@ class CitedFigures:
     ) -> list[tuple[Figure, Standing]]:
         """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
         to, if any. `here`: all that the sentence cites."""
+        if sum(len(each.lines) for each in self._known.values()) > _MAX_KEPT_LINES:
+            self._known.clear()
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
         cited = tuple(dict.fromkeys(here[:_MAX_PLACES]))
         if cited not in self._sources:
@@ -329,9 +325,8 @@ class CitedFigures:
         paths = {each.passage.path for _, places in owned for place in places for each in self._lines_of(place)}
         names = {
             (match["number"], (match["noun"] or "").casefold())
-            for match in _NAMED_NUMBER.finditer(sentence)
-            for passage in self._passages
-            if passage.path in paths and re.search(rf"\b{re.escape(match['name'])}(?![\w%]|[.,][0-9])", passage.text)
+            for match in NAMED_NUMBER.finditer(sentence)
+            if any(match["name"] in each.named_numbers for each in self._passages if each.path in paths)
         }
         left = [
             (figure, places)
@@ -385,7 +380,7 @@ class CitedFigures:
         sentence: str,
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        if figure.rough in ("least", "most") and any(each.limits(figure) for each in lines):
+        if figure.rough in ("least", "most") and any((figure.rough, figure.unit) in each.limits for each in lines):
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
             known_dates = (*self._task, *(each for line in lines for each in line.index.figures))

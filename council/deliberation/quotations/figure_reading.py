@@ -131,7 +131,7 @@ _UNIT = re.compile(
 )
 _CURRENCY_BEFORE = re.compile(
     r"(?:(?P<EUR>(?:\b[kKTM])?€|\b[kKTM]?EUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\b[kT]?USD)|(?P<JPY>¥|\bJPY)"
-    r"|(?P<SEK>\bSEK)|(?P<NOK>\bNOK)|(?P<DKK>\bDKK)|(?P<kr>\bkr\.?)|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
+    r"|(?P<SEK>\bSEK)|(?P<NOK>\bNOK)|(?P<DKK>\bDKK)|(?P<kr>\bkr\.?)|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[^\S\n]?\Z"
 )
 _LARGE = {"k": 1_000, "K": 1_000, "T": 1_000, "M": 10**6}  # `kEUR 120`, `T€ 45`
 _IN_THOUSANDS = re.compile(r"\b(?:[kT](?:€|EUR\b)|Tsd\.? ?(?:€|EUR\b|Euro\b)|thousands? (?:of )?(?:€|EUR\b|euros?\b))")

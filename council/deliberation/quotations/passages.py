@@ -16,6 +16,10 @@ from council.turns.evidence import Evidence
 
 Place = tuple[str, int, str, int]  # of a line: its file, number and text, and how often that stood there before
 ARCHIVE = "session_states/"
+NAMED_NUMBER = re.compile(  # `Station Road 4`, where a document calls it so, is no 4
+    r"\b(?P<name>[^\W\d_a-zß-ÿ][a-zß-ÿ][\w'’-]* (?P<number>[0-9]{1,3}))(?![\w%]|[.,][0-9])"
+    r"(?=(?:[\s*_-]*(?P<noun>[^\W\d_]{2,}))?)"
+)
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
 _INDENTATION = re.compile(r"(?m)^    ")
 _HIT = re.compile(
@@ -58,6 +62,10 @@ class Passage:
             found.append((*place[:3], seen[place]))
             seen[place] += 1
         return found
+
+    @cached_property
+    def named_numbers(self) -> set[str]:
+        return {match["name"] for match in NAMED_NUMBER.finditer(self.text)}
 
     @cached_property
     def plain(self) -> tuple[str, list[int]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from council.deliberation.quotations.figure_reading import CURRENCIES
+from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure_reading import CURRENCIES, figures
 
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
@@ -17,6 +18,7 @@ _CURRENCY = re.compile(rf"(?<![^\W_])(?<![0-9] )(?:{'|'.join(CURRENCIES)}|[€$�
 _MEASURE = re.compile(r"(?<![^\W_])(?:kg|km|m²|kWh|hours|Stunden)(?![^\W_])")
 _THOUSANDS = re.compile(r"\b(?:k|T|Tsd|thousands?|Mio|millions?)\b", re.IGNORECASE)
 _AMOUNT = re.compile(r"[\s\"*(+–-]*[0-9][0-9.,'’ ]*(?<=[0-9])(?=[\s\"*)]*\Z)")
+_MIN_PART, _MAX_PART = 50, 150  # lines that are read together: a figure may go on in the next line, within a sentence
 
 
 class Cells:
@@ -37,6 +39,14 @@ class Cells:
                 self._marks[number] = self._marks_of(self.lines[number])
         if self.is_csv:
             self.lines = ["|".join(self._cells(number)) for number in range(len(lines))]
+        self._parts = [0]  # where a text may be cut, for it to be read in parts
+        for number, line in enumerate(self.lines, 1):
+            if number - self._parts[-1] >= (
+                _MIN_PART if not line.strip() or line.rstrip()[-1] in ".:;|" else _MAX_PART
+            ):
+                self._parts.append(number)
+        self._read: dict[tuple[int, int, str], list[tuple[int, int, Figure]]] = {}
+        self._numbering: dict[int, set[int]] = {}  # the columns that number the rows of a table, by its first line
 
     def _marks_of(self, line: str) -> list[int]:
         if self.is_csv:
@@ -71,6 +81,24 @@ class Cells:
 
     def is_row_number(self, number: int, at: int) -> bool:
         """True for a character in the column that numbers the rows of a table, by its header."""
-        top, cell = self._tops[number], self.cell(number, at)
-        header = self._cells(top)[cell:] if top >= 0 else []
-        return bool(header) and _NUMBERS_ROWS.fullmatch(header[0]) is not None
+        top = self._tops[number]
+        if top not in self._numbering:
+            headers = self._cells(top) if top >= 0 else ()
+            self._numbering[top] = {cell for cell, header in enumerate(headers) if _NUMBERS_ROWS.fullmatch(header)}
+        return self.cell(number, at) in self._numbering[top]
+
+    def figures(self, rows: range, language: str) -> list[tuple[int, int, Figure]]:
+        """The figures of some lines, each with its line and where in it it starts. A part that lies within is read once."""
+        parts = self._parts[bisect_left(self._parts, rows.start) : bisect_right(self._parts, rows.stop)]
+        found: list[tuple[int, int, Figure]] = []
+        for first, end in pairwise(sorted({rows.start, *parts, rows.stop})):
+            read = self._read.get((first, end, language))
+            if read is None:
+                starts = list(accumulate((len(line) + 1 for line in self.lines[first:end]), initial=0))
+                some = figures("\n".join(self.lines[first:end]), language)
+                placed = ((bisect_right(starts, each.start) - 1, each) for each in some)
+                read = [(first + row, each.start - starts[row], each) for row, each in placed]
+                if first in parts and end in parts:
+                    self._read[first, end, language] = read
+            found += read
+        return found
