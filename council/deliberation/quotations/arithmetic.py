@@ -55,7 +55,7 @@ class Operands:
     cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `pairs`: two of
     one row. `beside`: of the sentence, with support; `added`: those of them that are in no source. `counted`: of the
     sentence, which are multiplied and not added: counts of the writer's own, and what is rounded. `asked`: of the task.
-    `averaged`: it speaks of an average; `compared`: of more or less."""
+    `averaged`: it speaks of an average; `compared`: of more or less; `turned`: of a change, or of those who did not."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
@@ -67,6 +67,7 @@ class Operands:
     asked: Sequence[Figure]
     averaged: bool
     compared: bool
+    turned: bool
 
 
 def follows(said: Figure, given: Operands) -> bool:
@@ -139,7 +140,7 @@ def follows(said: Figure, given: Operands) -> bool:
         )
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
-        or _is_share(said, beside, sources, given.pairs)
+        or _is_share(said, beside, sources, given.pairs, turned=given.turned or said.rough in ("", "about"))
         or _is_end_of_term(said, given)
         or _is(said, averages)
     )
@@ -266,14 +267,24 @@ def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
 
 
 def _is_share(
-    said: Figure, beside: Sequence[Figure], sources: Sequence[Figure], in_rows: Sequence[tuple[Figure, Figure]]
+    said: Figure,
+    beside: Sequence[Figure],
+    sources: Sequence[Figure],
+    in_rows: Sequence[tuple[Figure, Figure]],
+    *,
+    turned: bool,
 ) -> bool:
     """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any, and
-    of few rows, of two in one row."""
+    of few rows, of two in one row. Only where it is `turned`, it may be what remains."""
     if said.unit != "%":
         return False
     rates = {max(each.values) for each in (*beside, *sources) if each.unit == "%"}
-    if len(rates) < _MAX_RATES and not said.worded and near(said, said.values, (100 - each for each in rates)):
+    if (
+        turned
+        and len(rates) < _MAX_RATES
+        and not said.worded
+        and near(said, said.values, (100 - each for each in rates))
+    ):
         return True  # what others pay
     if said.rough and near(said, said.values, (max(each.values) for each in beside if each.unit == "%")):
         return True
@@ -290,16 +301,16 @@ def _is_share(
             if len(wholes) * len(alike) <= most:
                 both = [pair for pair in product(wholes.values(), alike.values()) if pair[0].value != pair[1].value]
                 pairs += [*both, *((other, one) for one, other in both)]
-    return any(near(said, said.values, _shares(*pair)) for pair in pairs)
+    return any(near(said, said.values, _shares(*pair, turned=turned)) for pair in pairs)
 
 
-def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
+def _shares(one: Figure, other: Figure, *, turned: bool) -> Iterator[Fraction]:
     counts = one.noun in OF and not one.unit  # `6 of the 9 weeks`
     large = min(one.value, other.value) >= _SMALL and not (one.unit and other.unit)  # `3,840 instead of 2,850 EUR`
     wholes = other.values if one.unit == other.unit or large else other.bare if counts else NONE
     if whole := max(wholes, default=0):
         share = 100 * max(one.values) / whole
-        for each, places in product((share, abs(share - 100)), (1, 10, 100)):
+        for each, places in product((share, abs(share - 100)) if turned or share > 100 else (share,), (1, 10, 100)):
             yield Fraction(int(each * places + Fraction(1, 2)), places)
 
 

@@ -78,6 +78,16 @@ _COMPARED = re.compile(
     r"|moins|plus|reste\w*|menos|más|meno|più|rimane)\b",
     re.IGNORECASE,
 )
+# Of a change, or of those who did not: elsewhere `more than 60 %` are not the rest of 35 %.
+_TURNED = re.compile(
+    r"\b(?:by|up|down|no|nor|not|non?e|never|others?|rest|left|free|empty|home|away|out|more(?! than)|less(?! than)|um|gut(?= um)"
+    r"|nicht|kein\w*|übrig\w*|frei|leer|ander\w*|pas|aucun\w*|sans|autres?|nadie|ningun\w*|sin|demás|otr[oa]s|non|nessun\w*"
+    r"|senza|altr[ie]|niet|geen|zonder|meer)\b|n['’]t\b|against|absent|abst|miss|lack|stay|remain|without|under|unus|un(?:paid|able)"
+    r"|cheap|dear|reduc|discount|sav|drop|f[ae]ll|declin|decreas|increas|\br[io]se|\brising|gr[eo]w|chang|differ|lower|higher"
+    r"|gegen|enthalt|fehl|blieb|bleib|ohne|spar|rabatt|günst|billig|teur|s[aiu]nk|st[ei]eg|steig|wachs|wuchs|rückg|contre|contra|contro"
+    r"|rest|baiss|hausse|augment|absen|ausen|asen|ahorr|rebaj|menos|menor|meno|moins|baj[aó]|sub[ei]|aument|diminu|minder|tegen|daal|steeg",
+    re.IGNORECASE,
+)
 _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `both the fee of 190 EUR and the deposit`
     r"\b(?:both|neither|beiden?|sowohl|les deux|ambos|ambas|ninguno de los dos|entramb[ie])\b"
     r"(?!.{0,300}\b(?:and|nor|und|als auch|et|ni|y|e)\b"
@@ -447,6 +457,7 @@ class CitedFigures:
             asked,
             averaged=_AVERAGE.search(sentence) is not None,
             compared=_COMPARED.search(sentence) is not None,
+            turned=_TURNED.search(sentence) is not None,
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
