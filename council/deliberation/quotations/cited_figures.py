@@ -519,6 +519,9 @@ def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
         return True
+    sides = {each.bound in ("over", "least") for each in (said, source) if each.bound not in ("", "about")}
+    if len(sides) > 1 and said.values & source.values:
+        return False
     if {said.sign, source.sign} == {"+", "-"} or (said.per and source.per and said.per != source.per):
         return False
     if said.kind == "label" or source.kind == "label":

@@ -1,7 +1,7 @@
 """The figures of a text: numbers, amounts, dates and times of day, whatever their spelling. Pure, linear in the text.
 
-`21,900`, `21.900`, `21 900`, `21'900`, `21.9k` and `twenty-one thousand nine hundred` are one number. A comma or a point
-before three digits leaves two readings of a number, and either may be meant.
+`21,900`, `21.900`, `21 900`, `21'900`, `21.9k` and `twenty-one thousand nine hundred` are one number. A point
+before three digits leaves two readings of a number, where its language does not settle it, and either may be meant.
 """
 
 from __future__ import annotations
@@ -207,9 +207,10 @@ _GROUPED = {
     )
     for separator in ".,"
 }
+_GROUPS_BY_POINT = ("de", "es", "it", "nl")
 
 
-def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
+def readings(spelled: str, *, money: bool = False, language: str = "") -> frozenset[Fraction]:
     """The numbers that digits with separators may mean; none for a label such as `1.2.3` or `555-0172`."""
     if "/" in spelled:  # `2 1/2`
         return frozenset({sum(map(Fraction, spelled.split()), Fraction(0))})
@@ -232,7 +233,8 @@ def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
     grouped = _GROUPED[separator].fullmatch(digits) is not None
     found = {Fraction(digits.replace(separator, ""))} if grouped else set()
     # With a comma three digits are a group; with a point they may be decimals, but hardly of a larger sum of money.
-    if len(marks) == 1 and not (grouped and (separator == "," or (money and digits.index(".") > 1))):
+    is_group = separator == "," or language in _GROUPS_BY_POINT or (money and digits.index(".") > 1)
+    if len(marks) == 1 and not (grouped and is_group):
         found.add(Fraction(digits.replace(",", ".")))
     return frozenset(found)
 
@@ -275,6 +277,15 @@ _MORE_OR_LESS = re.compile(
     r"\s(?:in (?:meno|più)|less|more|weniger|mehr|de (?:moins|plus)|menos|más|minder|meer)"
     r"(?=\s(?:than|als|que|di|che|dan)\b|\s*(?:[.,;:)\[]|\Z))",
     re.IGNORECASE,
+)
+_STATED = re.compile(  # `it is at most 500 EUR`, and neither `orders over 500 EUR` nor `who is over 18`
+    r"(?<!\bwho )(?<!\bwhich )(?<!\bqui )(?<!\bche )\b(?:is|are|was|were|be|costs?|takes?|lasts?|weighs?|totals?|requires?|needs?"
+    r"|(?:amounts?|comes?|came) to|ist|sind|war|waren|kostet|kosten|beträgt|betragen|dauert|dauern|wiegt|est|sont|coûte|dure"
+    rf"|es|son|cuesta|dura|è|sono|costa|kost|bedraagt|duurt)\s{_HEDGE.pattern}",
+    re.IGNORECASE,
+)
+_IF = re.compile(
+    r"\b(?:if|when|where|once|unless|whoever|wenn|falls|sofern|wer|si|quand|cuando|se|chi|als|wie)\b", re.IGNORECASE
 )
 _GERMAN_VERB = re.compile(r"(?:über|unter)(?:sch|st|tr)", re.IGNORECASE)
 _NOT_BEHIND = re.compile(r"[^,.:;!?\[\n]{0,60}?\b(?:nicht|nie)\b", re.IGNORECASE)
@@ -381,7 +392,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue
-        if is_free(*match.span()) and (figure := _number(text, match, said=said)) is not None:
+        if is_free(*match.span()) and (figure := _number(text, match, language, said=said)) is not None:
             take(figure)
     for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
@@ -458,17 +469,19 @@ def in_thousands(head: str, rows: str, language: str) -> Iterator[Figure]:
                 yield replace(figure, values=values, bare=values, unit="EUR")
 
 
-def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
+def _number(text: str, match: re.Match[str], language: str, *, said: bool) -> Figure | None:
     """A number in digits; None for a part of a name."""
     start, end = match.span()
     spelled = match[0]
     money = _CURRENCY_BEFORE.search(text, max(0, start - 8), start) is not None
-    figure = _measured(text, Figure(start, end, spelled, readings(spelled, money=money)), said=said)
+    figure = _measured(text, Figure(start, end, spelled, readings(spelled, money=money, language=language)), said=said)
     if not money and figure.unit in CURRENCIES:
-        largest = max(readings(spelled), default=Fraction(0))
+        largest = max(readings(spelled, language=language), default=Fraction(0))
         factor = max(figure.values) / largest if largest else Fraction(1)
         # Without the readings that money does not have.
-        values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
+        values = (
+            frozenset(value * factor for value in readings(spelled, money=True, language=language)) or figure.values
+        )
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
     if not figure.values:
         return replace(figure, kind="label")
@@ -512,6 +525,14 @@ def hedge_of(text: str, start: int, end: int) -> Hedge:
     if denied:  # no more than
         return "most" if hedge["over"] else "least"
     return "over" if hedge["over"] else "under"
+
+
+def _bound_of(text: str, start: int, end: int) -> Hedge:
+    """The side of a figure that a sentence states outright."""
+    stated = _STATED.search(text, max(0, start - _NOT_CHARS), start)
+    if stated is None or _IF.search(CLAUSE_END.split(text[max(0, stated.start() - _NOT_CHARS) : stated.start()])[-1]):
+        return ""
+    return hedge_of(text, start, end)
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -561,4 +582,5 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=name, following=tuple(noun[2].casefold().split()) if noun else (), each=each_of[1].casefold() if each_of else "",
         per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
+        bound=_bound_of(text, start, end),
     )  # fmt: skip

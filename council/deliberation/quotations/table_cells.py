@@ -95,7 +95,7 @@ class Cells:
             read = self._read.get((first, end, language))
             if read is None:
                 starts = list(accumulate((len(line) + 1 for line in self.lines[first:end]), initial=0))
-                some = figures("\n".join(self.lines[first:end]), language)
+                some = figures("\n".join(self.lines[first:end]), "" if self.is_csv else language)
                 placed = ((bisect_right(starts, each.start) - 1, each) for each in some)
                 read = [(first + row, each.start - starts[row], each) for row, each in placed]
                 if first in parts and end in parts:
