@@ -323,6 +323,7 @@ _PERIODS = (
     ("1", "month|monat|mois|mes|mese|maand", "monthly|monatlich|mtl"),
     ("3/13", "week|woche|semaine|semana|settimana", "weekly|wöchentlich"),
     ("12/365", "day|tag|jour", "daily|täglich"),
+    ("1/730", "hour|hr|h|stunde|heure|hora|ora|uur", "hourly|stündlich"),
 )
 _PER = re.compile(
     "|".join(
@@ -338,6 +339,7 @@ _PERIOD_BEFORE = (
     r"monthly|monatlich\w*|mensuel\w*|(?:each|every) month|monats(?=beitrag|miete|gebühr|pacht|gehalt|lohn|rate|preis)\w+",
     r"weekly|wöchentlich\w*|(?:each|every) week",
     r"daily|täglich\w*|(?:each|every) day|tages(?=miete|preis|satz|gebühr)\w+",
+    r"hourly|stündlich\w*|(?:each|every) hour|stunden(?=lohn|satz|preis|miete|honorar)\w+",
 )
 _PER_BEFORE = re.compile(  # `the monthly rent is`, up to three words before the amount
     "|".join(
