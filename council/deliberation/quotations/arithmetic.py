@@ -26,6 +26,7 @@ _MAX_PRICES = 100
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
 # Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
 _MAX_COMPARED = 9
+_MAX_DAYS = 3  # the same for a day without a year, and terms of days and weeks
 _MAX_TRIPLES = 16  # figures of which three are added
 _MAX_SUBTRACTED = 4  # of which one or two are subtracted
 _MAX_RATES = 3  # percentages that an amount is multiplied with
@@ -344,11 +345,9 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
         [each for each in some if each.unit in LENGTHS and each.value < _MAX_TERM[each.unit]]
         for some in (given.beside, given.sources)
     )
-    if (
-        not is_year
-        and all(year for year, *_ in said.dates)
-        and len(begins) * (len(terms) + len(cited)) <= _MAX_COMPARED
-    ):
+    has_year = all(year for year, *_ in said.dates)
+    cited = [each for each in cited if has_year or (names_day and each.unit == "minute")]
+    if not is_year and len(begins) * (len(terms) + len(cited)) <= (_MAX_COMPARED if has_year else _MAX_DAYS):
         terms += cited
     for term, (year, month, day) in product(terms, begins):
         for sign in (1,) if is_year else (1, -1):

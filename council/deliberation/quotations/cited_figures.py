@@ -39,12 +39,11 @@ from council.deliberation.quotations.figure_reading import (
     THING,
     figures,
     hedge_of,
-    in_thousands,
     is_of_things,
 )
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import NAMED_NUMBER, Passage, Place
-from council.deliberation.quotations.table_cells import Cells
+from council.deliberation.quotations.table_cells import IN_THOUSANDS, Cells, unit_of
 from council.lines_and_pages import without_marks
 
 Standing = Literal["cited", "own", "missing"]
@@ -121,11 +120,16 @@ class CitedLines:
 
     @cached_property
     def index(self) -> FigureIndex:
-        above = "\n".join(self.above)
-        found = (*(figure for *_, figure in self.own), *figures(above, self.language))
-        rows = [line for line in self.lines if "|" in line or "\t" in line]
-        thousands = in_thousands("\n".join((above, *rows[:1])), "\n".join(rows), self.language)
-        return FigureIndex((*found, *thousands))
+        """The figures of the lines and of what stands above them; those of a table in thousands of euros as that, too."""
+        found = [*(figure for *_, figure in self.own), *figures("\n".join(self.above), self.language)]
+        for number, _, figure in self.own:
+            top = self.cells.top(number)
+            head = (*self.above, *self.cells.lines[max(0, top - 2) : top + 1]) if top >= 0 else ()
+            is_plain = figure.kind == "number" and not figure.unit and not figure.worded
+            if is_plain and any(unit_of(line) in IN_THOUSANDS for line in head):
+                values = frozenset(1_000 * value for value in figure.values)
+                found.append(replace(figure, values=values, bare=values, unit="EUR"))
+        return FigureIndex(found)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

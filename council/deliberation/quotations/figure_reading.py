@@ -153,7 +153,6 @@ _CURRENCY_BEFORE = re.compile(
     r"|(?P<SEK>\bSEK)|(?P<NOK>\bNOK)|(?P<DKK>\bDKK)|(?P<kr>\bkr\.?)|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[^\S\n]?\Z"
 )
 _LARGE = {"k": 1_000, "K": 1_000, "T": 1_000, "M": 10**6}  # `kEUR 120`, `T€ 45`
-_IN_THOUSANDS = re.compile(r"\b(?:[kT](?:€|EUR\b)|Tsd\.? ?(?:€|EUR\b|Euro\b)|thousands? (?:of )?(?:€|EUR\b|euros?\b))")
 _MONEY = re.compile(rf"\s?(?:€|\$|£|¥|₹|(?:{_CODES}|euros?|dollars?)\b)")
 _CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
@@ -460,15 +459,6 @@ def _begun_range(figure: Figure, following: Figure) -> Figure:
         factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
         values |= {value * factor for value in values}
     return replace(figure, unit=following.unit, values=values)
-
-
-def in_thousands(head: str, rows: str, language: str) -> Iterator[Figure]:
-    """The figures of rows that have no unit as thousands of euros, where the head of their table says that."""
-    if _IN_THOUSANDS.search(head):
-        for figure in figures(rows, language):
-            if figure.kind == "number" and not figure.unit and not figure.worded:
-                values = frozenset(1_000 * value for value in figure.values)
-                yield replace(figure, values=values, bare=values, unit="EUR")
 
 
 def _number(text: str, match: re.Match[str], language: str, *, said: bool) -> Figure | None:

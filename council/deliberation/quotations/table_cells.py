@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from council.deliberation.quotations.figure import Figure
@@ -13,12 +14,22 @@ from council.deliberation.quotations.figure_reading import CURRENCIES, figures
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
 _NUMBERS_ROWS = re.compile(r"\W*(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition)?|item|id|row|line|zeile)\W*", re.IGNORECASE)
-# The unit of a column in its header. Where it counts thousands or is beside an amount, it is none.
-_CURRENCY = re.compile(rf"(?<![^\W_])(?<![0-9] )(?:{'|'.join(CURRENCIES)}|[€$£])(?![^\W_]| ?[0-9])")
-_MEASURE = re.compile(r"(?<![^\W_])(?:kg|km|m²|kWh|hours|Stunden)(?![^\W_])")
+# The unit of a column in its header. Where it counts other thousands or is beside an amount, it is none.
+_CURRENCY = re.compile(
+    r"(?<![^\W_])(?<![0-9] )(?:(?P<k>[KT]|TSD\.? |THOUSANDS? (?:OF )?)|(?P<m>M|MIO\.? |MILLIONS? (?:OF )?))?"
+    rf"(?P<unit>{'|'.join(CURRENCIES)}|[€$£])(?![^\W_]| ?(?!000\b)[0-9])"
+    r"(?: ?\(?(?:IN )?(?:(?P<k_behind>['’]?000|THOUSANDS?|TSD)|(?P<m_behind>MIO|MILLIONS?))\b)?"
+)
+_MEASURE = re.compile(
+    r"(?<![^\W_])(?<!per )(?<!/)(?<![Ww]orking )(?<![Bb]usiness )(?:kg|mg|km²?|m²|ha|kWh|MWh|kW|ml"
+    r"|(?<=\()(?:h|min|m|cm|mm|g|t|l)(?=\))|(?i:hours|stunden|minutes|minuten|days|tage|weeks|wochen|months|monate))(?![^\W_]|/)"
+)
 _THOUSANDS = re.compile(r"\b(?:k|T|Tsd|thousands?|Mio|millions?)\b", re.IGNORECASE)
 _AMOUNT = re.compile(r"[\s\"*(+–-]*[0-9][0-9.,'’ ]*(?<=[0-9])(?=[\s\"*)]*\Z)")
 _MIN_PART, _MAX_PART = 50, 150  # lines that are read together: a figure may go on in the next line, within a sentence
+
+
+IN_THOUSANDS = ("TEUR", "T€")
 
 
 class Cells:
@@ -65,9 +76,8 @@ class Cells:
         if _CURRENCY.search(self.lines[number].upper()):  # the row names its own
             return self.lines[number]
         for at, header in enumerate(self._cells(top)[: len(cells)]):
-            amount, named = _AMOUNT.match(cells[at]), set(_CURRENCY.findall(header.upper()) or _MEASURE.findall(header))
-            if amount and len(named) == 1 and not _THOUSANDS.search(header):
-                cells[at] = f"{amount[0]} {named.pop()}{cells[at][amount.end() :]}"
+            if (amount := _AMOUNT.match(cells[at])) and (unit := unit_of(header)):
+                cells[at] = f"{amount[0]} {unit}{cells[at][amount.end() :]}"
         parts = [self.lines[number][at] for at in self._marks[number]]
         return "".join(cell + part for cell, part in zip(cells, (*parts, ""), strict=True))
 
@@ -102,3 +112,15 @@ class Cells:
                     self._read[first, end, language] = read
             found += read
         return found
+
+
+@lru_cache(maxsize=512)
+def unit_of(header: str) -> str:
+    """The one unit that the header of a column or a line above a table names, as it is put behind an amount: `TEUR`."""
+    named = {match["unit"]: match for match in _CURRENCY.finditer(header.upper())}
+    if len(named) == 1:
+        unit, match = named.popitem()
+        large = "T" if match["k"] or match["k_behind"] else "M" if match["m"] or match["m_behind"] else ""
+        return f"{large}{unit}" if large or not _THOUSANDS.search(header) else ""
+    measures = set(_MEASURE.findall(header))
+    return measures.pop() if len(measures) == 1 and not named and not _THOUSANDS.search(header) else ""
