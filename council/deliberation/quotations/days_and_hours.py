@@ -136,13 +136,14 @@ _TIMES_OF_DAY = re.compile(
     r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
     r"(?:\s?(?P<half>[ap])(?:m\b|\.m\b\.?)|\s?(?:Uhr|h)\b)?"
     r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])(?:m\b|\.m\b\.?)"
+    r"|(?P<hour>[01]?[0-9])\s?o['’]clock\b"
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b(?:\s(?P<m4>[0-5][0-9])\b(?![.,:]?[0-9]|\s(?!(?:bis|und|ab|in|an)\b)[^\W\d_]))?)"
 )
 _CLOCK_PARTS = {
     word: minutes
     for words, minutes in (
         ("quarter viertel", 15), ("half halb", 30), ("five fünf", 5), ("ten zehn", 10), ("twenty zwanzig", 20),
-        ("twenty-five", 25),
+        ("twenty-five", 25), ("o'clock", 0),
     )
     for word in words.split()
 }  # fmt: skip
@@ -157,8 +158,12 @@ _TIMES_IN_WORDS = re.compile(  # `a quarter to three members voted` is none
     r"(?:(?P<part>half|quarter|five|ten|twenty(?:-five)?)(?: minutes)? (?:past|(?<=quarter )(?P<before>to)) "
     rf"(?P<hour>{_HOUR_WORDS})|(?P<teil>viertel|fünf|zehn|zwanzig)(?: minuten)? (?:nach|(?P<vor>vor)) (?P<stunde>{_HOUR_WORDS})"
     rf"|halb (?P<halb>{_HOUR_WORDS}))\b(?! (?:jahr|monat|woche|tag|stunde|minute|prozent|percent))"
-    r"(?(cue)|(?=\s*(?:[.,;:)\[]|\Z)|,? (?:in the|at night|am|pm|uhr|and|und|on|o['’]clock|ab)\b))",
+    r"(?(cue)|(?=\s*(?:[.,;:)\[]|\Z)|,? (?:in the|at night|am|pm|uhr|and|und|on|o['’]clock|ab)\b))"
+    rf"|\b(?P<whole>{_HOUR_WORDS}) o['’]clock\b",
     re.IGNORECASE,
+)
+_BARE_HOUR = re.compile(  # of a source: `we meet at 3`
+    rf"\b(?:at|until|till|um|ab|bis|gegen|à) (?P<hour>[0-9]|1[0-9]|2[0-3]|{_HOUR_WORDS})(?=\s*(?:[.,;)]|\Z))"
 )
 # `22.58` is a time of day in a line that speaks of one.
 _DOTTED = re.compile(r"(?<![\w.,])(?:2[0-3]|[01]?[0-9])\.[0-5][0-9](?![\w.,]*[0-9])(?!\s?(?:€|EUR|%|[hmk]))")
@@ -301,9 +306,9 @@ def times_of_day(text: str) -> Iterator[Figure]:
         if minutes := _minutes(match):
             yield Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time")
     for match in _TIMES_IN_WORDS.finditer(text):
-        part = (match["part"] or match["teil"] or "half").lower()
+        part = (match["part"] or match["teil"] or ("o'clock" if match["whole"] else "half")).lower()
         many = _CLOCK_PARTS[part] * (-1 if match["before"] or match["vor"] or match["halb"] else 1)
-        hour = _CLOCK_HOURS[(match["hour"] or match["stunde"] or match["halb"]).lower()]
+        hour = _CLOCK_HOURS[(match["hour"] or match["stunde"] or match["halb"] or match["whole"]).lower()]
         minutes = frozenset(Fraction((hour * 60 + many + half) % 1440) for half in (0, 720))
         yield Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time")
 
@@ -315,6 +320,14 @@ def dotted_times(text: str) -> Iterator[Figure]:
             hour, minute = match[0].split(".")
             values = frozenset({Fraction(int(hour) * 60 + int(minute))})
             yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
+
+
+def bare_hours(text: str) -> Iterator[Figure]:
+    """`at 3`, which may be a time of day, of the morning or the afternoon."""
+    for match in _BARE_HOUR.finditer(text):
+        hour = _CLOCK_HOURS.get(match["hour"]) or int(match["hour"])
+        values = frozenset(map(Fraction, (hour % 24 * 60, (hour + 12) % 24 * 60)))
+        yield Figure(*match.span("hour"), match["hour"], values, values, "clock", kind="time")
 
 
 def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
@@ -340,7 +353,7 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
 
 def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
     """The minutes since midnight; two readings of `3:30`, which may be in the afternoon."""
-    spelled = match["h"] or match["h2"] or match["h3"]
+    spelled = match["h"] or match["h2"] or match["h3"] or match["hour"]
     hour = int(spelled)
     minute = int(match["m"] or match["m2"] or match["m3"] or match["m4"] or 0) + Fraction(int(match["s"] or 0), 60)
     half = (match["half"] or match["half2"] or "").lower()

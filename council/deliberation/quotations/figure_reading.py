@@ -17,6 +17,7 @@ from unicodedata import decimal
 
 from council.deliberation.quotations.days_and_hours import (
     JOINED,
+    bare_hours,
     dates,
     dotted_times,
     hours_and_minutes,
@@ -426,6 +427,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         *found,
         *hours.values(),
         *dotted_times(text),
+        *bare_hours(text),
         *ones_in_many(text, said=False),
         *hours_and_minutes(text, said=False),
         *(length for length, *_ in lengths),

@@ -69,7 +69,7 @@ def number_words(text: str, language: str) -> list[Figure]:
             other = each != language and (
                 (value <= 1 and not found.is_ordinal) or text[start:end].lower() in _OTHER_WORDS
             )
-            if not other:
+            if not other and tokens[found.start].word != "o":  # of `o'clock`
                 kind: Kind = "ordinal" if found.is_ordinal else "number"
                 numbers.append(Figure(start, end, text[start:end], frozenset({value}), worded=True, kind=kind))
     return sorted(numbers, key=lambda number: number.start - number.end)
