@@ -122,12 +122,12 @@ _QUARTERS = (
     "third|3rd|dritte[nrs]?|troisième|3e|tercer|terzo|derde", "fourth|4th|vierte[nrs]?|quatrième|4e|cuarto|quarto|vierde",
 )  # fmt: skip
 _QUARTER = re.compile(
-    r"\b(?:(?P<before>(?:19|20)[0-9]{2})[ /-])?(?:"
+    r"\b(?:(?P<before>(?:19|20)[0-9]{2})[ /-]?)?(?:"
     + "|".join(
-        rf"(?P<q{number}>(?:{words}|{number}\.) (?:quarter|quartal|trimestre|kwartaal)s?|Q{number})"
+        rf"(?P<q{number}>(?:{words}|{number}\.)[ -](?:quarter|quartal|trimestre|kwartaal)s?|(?:quarter |quartal |Q){number})"
         for number, words in enumerate(_QUARTERS, 1)
     )
-    + rf")\b(?:(?:,? |/)(?:of |de |del |du |des Jahres )?{_YEAR})?",
+    + rf")(?![^\W_])(?:(?:,? |[/_-])(?:of |de |del |du |des Jahres )?{_YEAR})?",
     re.IGNORECASE,
 )
 _SEASON = re.compile(rf"{_NOT_BEFORE}((?:19|20)[0-9]{{2}})[/–-](?:19|20)?([0-9]{{2}})(?![\w/-]|[.,][0-9])")
@@ -290,13 +290,15 @@ def seasons(text: str) -> Iterator[Figure]:
             yield Figure(*match.span(), f"{match[1]}/{match[2]}", kind="label")
 
 
-def quarters(text: str) -> Iterator[Figure]:
-    """The months of a quarter of a year, its first day and its last."""
+def quarters(text: str, *, said: bool) -> Iterator[Figure]:
+    """The months of a quarter of a year, of a source also its first day and its last. A writer's has a year."""
     for match in _QUARTER.finditer(text):
         year = int(match["year"] or match["before"] or 0)
+        if said and not year:
+            continue
         last = 3 * next(number for number in range(1, 5) if match[f"q{number}"])
         days = (year, last - 2, 1), (year, last, monthrange(2001, last)[1])
-        dates = frozenset((*((year, last - each, 0) for each in range(3)), *days))
+        dates = frozenset((*((year, last - each, 0) for each in range(3)), *(() if said else days)))
         yield Figure(*match.span(), match[0], dates=dates, kind="date")
 
 

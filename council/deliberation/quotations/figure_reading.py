@@ -378,7 +378,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             if is_free(figure.start, figure.end):
                 take(figure)
 
-    take_free(dates(text, said=said))
+    take_free((*dates(text, said=said), *(quarters(text, said=True) if said else ())))
     text = _BESIDE_DIGITS.sub("、", text)
     take_free((*numeric_months(text), *seasons(text)) if said else ())
     for hour in hours_and_minutes(text, said=True) if said else ():
@@ -422,7 +422,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
-    found += [*months_between(text, found), *numeric_months(text), *seasons(text), *quarters(text)]
+    found += [*months_between(text, found), *numeric_months(text), *seasons(text), *quarters(text, said=False)]
     return [
         *found,
         *hours.values(),
