@@ -122,7 +122,7 @@ def follows(said: Figure, given: Operands) -> bool:
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
     all_cited = [*cited, *ranked[nearest:]]
-    alike = [[each for each in run if each.unit == said.unit] for run in (beside, sources)]
+    alike = [[each for each in run if each.unit == said.unit and each.text not in YEARS] for run in (beside, sources)]
     alike += [list(column) for column in given.columns if {each.unit for each in column} <= {"", said.unit}]
     averages = [sum(each.value for each in run) / len(run) for run in alike if given.averaged and len(run) > 1]
     return (

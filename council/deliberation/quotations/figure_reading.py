@@ -422,13 +422,16 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
+    ones = list(ones_in_many(text, said=False))
+    inside = {at for one in ones if " in " in one.text for at in range(one.start, one.end)}  # no one of seven
+    found = [replace(figure, kind="label") if figure.start in inside else figure for figure in found]
     found += [*months_between(text, found), *numeric_months(text), *seasons(text), *quarters(text, said=False)]
     return [
         *found,
         *hours.values(),
         *dotted_times(text),
         *bare_hours(text),
-        *ones_in_many(text, said=False),
+        *ones,
         *hours_and_minutes(text, said=False),
         *(length for length, *_ in lengths),
     ]

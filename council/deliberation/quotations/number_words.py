@@ -176,13 +176,19 @@ def ones_in_many(text: str, *, said: bool) -> Iterator[Figure]:
     for match in _ONE_IN.finditer(text):
         if match["each"] is None or not said:
             part = Fraction(1, int(match["many"]) if match["many"].isdigit() else _WHOLES[match["many"].lower()])
-            yield Figure(*match.span(), match[0], frozenset({100 * part}), frozenset({part}), "%", worded=True)
+            yield _share(match, part)
+
+
+def _share(match: re.Match[str], part: Fraction) -> Figure:
+    """So many in a hundred, exact and as one rounds it."""
+    values = {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
+    return Figure(*match.span(), match[0], frozenset(values), frozenset({part}), "%", worded=True)
 
 
 def shares(text: str, *, said: bool) -> Iterator[Figure]:
-    """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
+    """`half of`, `two thirds of`."""
     for match in () if said else _HALF.finditer(text):
-        yield Figure(*match.span(), match[0], frozenset({Fraction(50)}), frozenset({Fraction(1, 2)}), "%", worded=True)
+        yield _share(match, Fraction(1, 2))
     for match in _SHARE.finditer(text):
         count = (match["many"] or match["some"] or match["viele"] or match["plus"] or "").lower()
         names = ("part", "bit", "whole", "teil", "piece", "parte", "pieces")
@@ -190,7 +196,4 @@ def shares(text: str, *, said: bool) -> Iterator[Figure]:
         many = next((each for each, words in _MANY if re.match(words, count)), 1)
         below = next((each for each, words in _PARTS if re.match(words, name.lower())), 2)
         part = FRACTIONS.get(match["sign"] or "") or Fraction(int(match["above"] or many), int(match["below"] or below))
-        values = frozenset(
-            {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
-        )
-        yield Figure(*match.span(), match[0], values, frozenset({part}), "%", worded=True)
+        yield _share(match, part)
