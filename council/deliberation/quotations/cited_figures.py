@@ -398,7 +398,8 @@ class CitedFigures:
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
             known_dates = (*self._task, *(each for line in lines for each in line.index.figures))
-            falling = [weekdays(each) for each in known_dates if each.dates and _says(each, figure)]
+            by_calendar = weekdays(replace(figure, weekday=None))
+            falling = [weekdays(each) or by_calendar for each in known_dates if each.dates and _says(each, figure)]
             return None if falling and all(days and figure.weekday not in days for days in falling) else "said"
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))

@@ -25,8 +25,10 @@ _WEEKDAYS = (  # the short ones only with a capital letter, for others are words
     r"sunday|sonntag|dimanche|domingo|domenica|zondag|(?-i:Sun\.?|So\.)",
 )  # fmt: skip
 _ARTICLE = "the|den|dem|der|le|el|il|la"
-_WEEKDAY = re.compile(
-    rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)}),?\s(?:(?:{_ARTICLE})\s)?\Z", re.IGNORECASE
+_WEEKDAY = re.compile(  # `Mo., 5.5.2026`, `Mo, 5.5.2026`, and not `So, 5 May is fixed`
+    re.sub(r"(Mo|Di|Mi|Do|Fr|Sa)\\\.\)", r"\1(?:\\.|(?=,)))", rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)})")
+    + rf",?\s(?:(?:{_ARTICLE})\s)?\Z",
+    re.IGNORECASE,
 )
 _WEEKDAY_CHARS = 16
 _WEEKDAY_NAMED = re.compile(  # of a source: `Mo–Fr`, `Mondays`
