@@ -412,6 +412,8 @@ class CitedFigures:
         if is_of_week and any(figure.value == _DAY * len(each.weekdays) for each in lines):
             return "said"
         counted = self._is_counted(figure, lines, here)
+        if "pound" in figure.text.lower() and any(each.unit == "lb" for each in sources.figures):
+            figure = replace(figure, unit="lb")
         if self._left[counted]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
             self._left[counted] -= 1
             if follows(figure, self._operands(figure, sources, beside, sentence)):
@@ -546,7 +548,8 @@ def _says(source: Figure, said: Figure) -> bool:
         counts = source.noun[:THING] == said.noun[:THING] != "" if is_nth else is_of_things(said)
         return bool(said.bare & source.bare) and not (counts or (source if is_nth else said).unit)
     units = {said.unit, source.unit}
-    if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS):
+    is_pound = units == {"GBP", "lb"} and "pound" in f"{said.text} {source.text}".lower()  # of money, or of weight
+    if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS) or is_pound:
         return near(said, said.values, source.values)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months
     if (source.unit == "%" and len(bare.noun) >= THING) or (said.unit in _MEASURES and _MANY.fullmatch(bare.noun)):
