@@ -30,6 +30,7 @@ _MAX_DAYS = 3  # the same for a day without a year, and terms of days and weeks
 _MAX_TRIPLES = 16  # figures of which three are added
 _MAX_SUBTRACTED = 4  # of which one or two are subtracted
 _MAX_RATES = 3  # percentages that an amount is multiplied with
+_MAX_TAX = 0.3
 _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
 _STEM = 4  # letters of a noun, of one thing and of many
 _SMALL = 100  # sums and products of smaller numbers come about by chance
@@ -425,7 +426,8 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     """The products of a share, a number of things or a time with what each is or costs. A factor of one proves nothing: it
     says anew what stands at another place."""
     found: list[float] = []
-    if said.unit == "m²" and one.unit == other.unit == "metre":
+    beside = not one.unit and 0 < other.start - one.end <= len(" x ")  # `6 × 4.5 m`
+    if said.unit == "m²" and other.unit == "metre" and (one.unit == "metre" or beside):
         return [one.value * other.value]
     if said.unit == "kWh" and {one.unit, other.unit} == {"kW", "minute"}:
         return [one.value * other.value / 60]
@@ -435,7 +437,8 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
         factors: list[float] = []
         if factor.unit == "%" and amount.unit not in LENGTHS:
             share = factor.bare_value if factor.worded and factor.bare_value < 1 else factor.value / 100  # `two thirds`
-            factors = [share, 1 + share, 1 - share]
+            net = [1 / (1 + share)] if amount.unit == said.unit and share < _MAX_TAX else []  # of a gross price
+            factors = [share, 1 + share, 1 - share, *net]
         elif not factor.unit and (said.unit or said.value >= _SMALL or (is_price(said) and is_price(amount))):
             factors = [factor.value]
         elif factor.unit in LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:

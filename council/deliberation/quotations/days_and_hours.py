@@ -285,11 +285,14 @@ def months_between(text: str, found: Sequence[Figure]) -> Iterator[Figure]:
             yield Figure(one.start, other.end, text[one.start : other.end], dates=dates, kind="date")
 
 
-def seasons(text: str) -> Iterator[Figure]:
-    """`2026/27` and `2026/2027` as one label."""
+def seasons(text: str, *, said: bool) -> Iterator[Figure]:
+    """`2026/27` and `2026/2027` as one label, of a source also the second year."""
     for match in _SEASON.finditer(text):
         if (int(match[1]) + 1) % 100 == int(match[2]):
             yield Figure(*match.span(), f"{match[1]}/{match[2]}", kind="label")
+            if not said:
+                year = frozenset({Fraction(int(match[1]) + 1)})
+                yield Figure(*match.span(2), str(int(match[1]) + 1), year, year)
 
 
 def quarters(text: str, *, said: bool) -> Iterator[Figure]:

@@ -95,8 +95,9 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("minute", "10080", "", r"weeks?|wochen?|semaines?|semanas?|settiman[ae]|weken"),
     ("month", "1", "", r"months?|monat(?:e|en|s)?|mois|mes(?:es)?|mes[ei]|maanden"),
     ("month", "12", "", r"years?|yrs?|jahr(?:e|en|es)?|ans?|années?|años?|ann[oi]|jaar"),
-    ("km/h", "1", r"km/h\b", r"kph|kilomet(?:re|er)s per hour|stundenkilometern?"),
-    ("km/h", "1.609344", "", "mph|miles per hour"),
+    ("month", "120", "", r"decades?|jahrzehnte?n?|décennies?|décadas?|decenni|decennia"),
+    ("km/h", "1", r"km/h\b", r"kph|kilomet(?:re|er)s (?:per|an) hour|stundenkilometern?"),
+    ("km/h", "1.609344", "", "mph|miles (?:per|an) hour"),
     ("metre", "1000", r"km\b", r"kilomet(?:re|er)n?s?"),
     ("metre", "1", r"m\b", r"met(?:re|er)n?s?"),
     ("metre", "1/100", r"cm\b", r"centimet(?:re|er)s?|zentimetern?"),
@@ -380,7 +381,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
 
     take_free((*dates(text, said=said), *(quarters(text, said=True) if said else ())))
     text = _BESIDE_DIGITS.sub("、", text)
-    take_free((*numeric_months(text), *seasons(text)) if said else ())
+    take_free((*numeric_months(text), *seasons(text, said=True)) if said else ())
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
@@ -425,7 +426,12 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     ones = list(ones_in_many(text, said=False))
     inside = {at for one in ones if " in " in one.text for at in range(one.start, one.end)}  # no one of seven
     found = [replace(figure, kind="label") if figure.start in inside else figure for figure in found]
-    found += [*months_between(text, found), *numeric_months(text), *seasons(text), *quarters(text, said=False)]
+    found += [
+        *months_between(text, found),
+        *numeric_months(text),
+        *seasons(text, said=False),
+        *quarters(text, said=False),
+    ]
     return [
         *found,
         *hours.values(),

@@ -107,12 +107,15 @@ _FOLD = (
     ("3", "three|drei", "tripl(?:e[sd]|ing)|trebl(?:e[sd]|ing)"),
     ("4", "four|vier", "quadrupl(?:e[sd]|ing)"), ("5", "five|fünf", "quintupled"), ("10", "ten|zehn", "decupled"),
 )  # fmt: skip
+_HIGHER = "(?:high|low|larg|bigg|dear|cheap|fast|long|short|great|small)er"
 _TIMES_AS = re.compile(
     "|".join(
-        rf"(?P<x{many}>\b(?:(?:{number})(?:-?fold| times (?:as|the)|mal so)|(?:ver|da[sm] |aufs )(?:{number})fach\w*|{words})\b)"
+        rf"(?P<x{many}>\b(?:(?:{number})(?:-?fold| times (?:as|the|{_HIGHER})|mal so)"
+        rf"|(?:ver|da[sm] |aufs )(?:{number})fach\w*|{words})\b)"
         for many, number, words in _FOLD
     )
-    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?)(?: times (?:as|more|the)|[ -]?mal so|[ -]?fold)\b",
+    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?)"
+    rf"(?: times (?:as|more|the|{_HIGHER})|[ -]?mal so|[ -]?fold)\b",
     re.IGNORECASE,
 )
 _TWICE = re.compile(r"\b(?:twice(?! as)|double the|das doppelte)\b", re.IGNORECASE)
