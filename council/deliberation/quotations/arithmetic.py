@@ -23,7 +23,7 @@ _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or
 _MAX_DATED = 64
 _MAX_TERM = {"minute": 50_000_000, "month": 1_140}  # both are 95 years
 _MAX_PRICES = 100
-_MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
+_MAX_AFAR = 2_400  # of a figure that the sentence names and one farther on in a long document
 # Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
 _MAX_COMPARED = 9
 _MAX_DAYS = 3  # the same for a day without a year, and terms of days and weeks
@@ -53,23 +53,21 @@ LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times t
 
 @dataclass(frozen=True)
 class Operands:
-    """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
-    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `pairs`: two of
-    one row. `beside`: of the sentence, with support; `added`: those of them that are in no source. `counted`: of the
-    sentence, which are multiplied and not added: counts of the writer's own, and what is rounded. `asked`: of the task.
-    `averaged`: it speaks of an average; `compared`: of more or less; `turned`: of a change, or of those who did not."""
+    """The figures that another one may follow from, and what its sentence speaks of."""
 
-    sources: Sequence[Figure]
-    columns: Sequence[Sequence[Figure]]
-    totals: Sequence[Figure]
-    pairs: Sequence[tuple[Figure, Figure]]
-    beside: Sequence[Figure]
-    added: Sequence[Figure]
-    counted: Sequence[Figure]
-    asked: Sequence[Figure]
-    averaged: bool
-    compared: bool
-    turned: bool
+    sources: Sequence[Figure]  # of the cited lines, in order
+    columns: Sequence[Sequence[Figure]]  # the same, as the cells of a table have them below one another
+    totals: Sequence[Figure]  # prices times the numbers beside them, in order
+    pairs: Sequence[tuple[Figure, Figure]]  # two of one row
+    beside: Sequence[Figure]  # of the sentence, with support
+    added: Sequence[Figure]  # those of them that are in no source
+    counted: Sequence[
+        Figure
+    ]  # of the sentence, multiplied and not added: counts of the writer's own, and what is rounded
+    asked: Sequence[Figure]  # of the task
+    averaged: bool  # an average
+    compared: bool  # more or less
+    turned: bool  # a change, or those who did not
 
 
 def follows(said: Figure, given: Operands) -> bool:
@@ -130,10 +128,10 @@ def follows(said: Figure, given: Operands) -> bool:
         any(_is(said, _in_a_period(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
         or any(_follows(said, *both, add=said.value >= _SMALL) for both in product(cited, asked[:_MAX_OPERANDS]))
-        or _from_afar(said, [*added, *named], counted, all_cited)
+        or _from_a_named_figure(said, [*added, *named], counted, all_cited)
         or _is_twelve(said, beside, sources)
-        or _for_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited)
-        or _is_total(
+        or _at_a_price_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited)
+        or _is_sum(
             said,
             cited,
             cited if given.compared else [*beside, *asked],
@@ -178,10 +176,12 @@ def _adds_to_product(said: Figure, one: Figure, other: Figure, added: Figure) ->
     return _is(said, (each + sign * added.value for each in _products(said, one, other) for sign in (1, -1)))
 
 
-def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+def _from_a_named_figure(
+    said: Figure, named: Sequence[Figure], counted: Sequence[Figure], sources: Sequence[Figure]
+) -> bool:
     """True for what follows from a figure that the sentence names and from any that is cited. In a long document, only
     figures of one unit are added."""
-    reach = sources[: _MAX_PAIRS // max(1, len(named) + len(counted))]
+    reach = sources[: _MAX_AFAR // max(1, len(named) + len(counted))]
     return any(
         _follows(said, one, other, add=bool(said.unit) and one.unit == other.unit)
         for one, other in product(named, reach)
@@ -206,7 +206,7 @@ def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]
     return any((each.unit, each.value) in paid for each in beside)
 
 
-def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) -> bool:
+def _at_a_price_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) -> bool:
     """True for what so many nights cost so many guests, what six cost at 4 % off, what a share of a month's rent is in a year.
     True also for so many at one price and what the sentence counts besides, at another: two adults and three children."""
     if not is_price(said):
@@ -229,7 +229,7 @@ def _for_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) ->
     )
 
 
-def _is_total(
+def _is_sum(
     said: Figure,
     cited: Sequence[Figure],
     named: Sequence[Figure],

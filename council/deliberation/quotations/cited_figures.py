@@ -1,6 +1,6 @@
 """The figures of a sentence that cites, looked up in the lines that it cites. Pure.
 
-A figure belongs to the citation behind it. It also belongs to the one before it, where no figure stands before that. It holds if
+A figure belongs to the citation behind it. A citation that opens its sentence also owns the figures behind it. A figure holds if
 the cited lines say it in any spelling, with the headings and the table header above them. So does one that the task says,
 and one that follows from what was cited (`arithmetic`). `about`, `over` and `under` leave a little room.
 
@@ -50,7 +50,7 @@ Standing = Literal["cited", "own", "missing"]
 Support = Literal["said", "follows", "counted"]
 
 _MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
-_MAX_PAIRS = 900  # of figures that stand in one row each
+_MAX_IN_ROWS = 900  # pairs of figures, each of one row, over all rows
 _MAX_LAID_OUT = 8  # combinations of places that are kept for the next sentences
 _MAX_KEPT_LINES = 8_000  # of cited places, with their figures
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
@@ -65,7 +65,7 @@ _MANY = re.compile(
 )
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 # A number of times that is no number word.
-_TWICE = re.compile(
+_DOUBLED = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
 _AVERAGE = re.compile(
@@ -95,7 +95,7 @@ _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `bot
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
-_ARTICLE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
+_ONE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
@@ -222,7 +222,7 @@ class Sources:
     def pairs(self) -> list[tuple[Figure, Figure]]:
         """Two numbers of one row of a table, in one unit, which may be a part and its whole; none where there are many."""
         rows = [[each for _, each in row.figures if each.kind == "number"] for row in self._rows if row.table]
-        if sum(len(row) * (len(row) - 1) // 2 for row in rows) > _MAX_PAIRS:
+        if sum(len(row) * (len(row) - 1) // 2 for row in rows) > _MAX_IN_ROWS:
             return []
         pairs = [pair for row in rows for pair in combinations(row, 2)]
         return [(a, b) for a, b in pairs if a.unit == b.unit != "%" and YEARS.isdisjoint((a.text, b.text))]
@@ -295,10 +295,7 @@ class CitedFigures:
     def __init__(self, passages: Sequence[Passage], task: str = "") -> None:
         self._passages = passages
         self._words = task
-        self._left = {
-            True: _MAX_DERIVED,
-            False: _MAX_DERIVED,
-        }  # of figures that a writer may have counted, and of others
+        self._left = {"counts": _MAX_DERIVED, "others": _MAX_DERIVED}
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
         self._cells: dict[int, Cells] = {}
         self._sources: dict[tuple[CitedPlace, ...], Sources] = {}
@@ -327,7 +324,7 @@ class CitedFigures:
         to, if any. `here`: all that the sentence cites."""
         if sum(len(each.lines) for each in self._known.values()) > _MAX_KEPT_LINES:
             self._known.clear()
-        twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
+        twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _DOUBLED.search(sentence) else []
         cited = tuple(dict.fromkeys(here[:_MAX_PLACES]))
         if cited not in self._sources:
             if len(self._sources) >= _MAX_LAID_OUT:
@@ -414,15 +411,16 @@ class CitedFigures:
         counted = self._is_counted(figure, lines, here)
         if "pound" in figure.text.lower() and any(each.unit == "lb" for each in sources.figures):
             figure = replace(figure, unit="lb")
-        if self._left[counted]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
-            self._left[counted] -= 1
+        budget = "counts" if counted else "others"
+        if self._left[budget]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
+            self._left[budget] -= 1
             if follows(figure, self._operands(figure, sources, beside, sentence)):
                 return "follows"
         return "counted" if counted else None
 
     @staticmethod
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
-        is_article = _is_one_length(figure) and _ARTICLE.match(figure.text) is not None
+        is_article = _is_one_length(figure) and _ONE.match(figure.text) is not None
         may_count = figure.worded and (figure.is_count or is_article or figure.kind == "ordinal")
         if may_count and not any(each.index.contradicts(figure) for each in lines):
             return True
@@ -498,13 +496,9 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
         if heading and len(heading[1]) < level:
             level = len(heading[1])
             above.append(line)
-    top = low
-    while 0 < top < len(lines) and lines[top].lstrip().startswith("|") and lines[top - 1].lstrip().startswith("|"):
-        top -= 1
-    if 0 <= top < low:
+    top = cells.top(low) if low < len(lines) else -1
+    if 0 <= top < low and (passage.first_line == 1 or not cells.is_csv):
         above.append(lines[top])
-    if low > 0 and passage.first_line == 1 and cells.is_csv:
-        above.append(lines[0])
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
     language = language_of("\n".join(lines[low:high]), language_of(passage.text))
     return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(lines[low:high]), tuple(above), language)

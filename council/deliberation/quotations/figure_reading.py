@@ -201,7 +201,7 @@ _NUMBERS_LINE = re.compile(
 _BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b|\.(?= (?:(?:Kalender|Werk|Arbeits)?[Tt]ag|Woche|Monat|Jahr))")
 _GERMAN_ORDINAL = re.compile(r"\.(?= [^\W\d_]{2})")  # behind an article: `im 3. Obergeschoss`
-_ARTICLE = re.compile(r"\b(?:[iau]m|vom|zu[mr]|beim|d(?:er|ie|as|en|em|es))\s\Z", re.IGNORECASE)
+_GERMAN_ARTICLE = re.compile(r"\b(?:[iau]m|vom|zu[mr]|beim|d(?:er|ie|as|en|em|es))\s\Z", re.IGNORECASE)
 _GROUPED = {
     separator: re.compile(
         rf"[1-9][0-9]{{0,2}}(?:{re.escape(separator)}[0-9]{{2}})*(?:{re.escape(separator)}[0-9]{{3}})+"
@@ -490,7 +490,7 @@ def _number(text: str, match: re.Match[str], language: str, *, said: bool) -> Fi
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
     ordinal = _ORDINAL.match(text, end) or (
-        _ARTICLE.search(text, max(0, start - 6), start) and _GERMAN_ORDINAL.match(text, end)
+        _GERMAN_ARTICLE.search(text, max(0, start - 6), start) and _GERMAN_ORDINAL.match(text, end)
     )
     if figure.end == end and ordinal:
         of_things = _measured(text, replace(figure, end=ordinal.end()), said=said)
