@@ -61,9 +61,7 @@ class Operands:
     pairs: Sequence[tuple[Figure, Figure]]  # two of one row
     beside: Sequence[Figure]  # of the sentence, with support
     added: Sequence[Figure]  # those of them that are in no source
-    counted: Sequence[
-        Figure
-    ]  # of the sentence, multiplied and not added: counts of the writer's own, and what is rounded
+    counted: Sequence[Figure]  # of the sentence: the writer's own counts, and what is rounded; they are not added
     asked: Sequence[Figure]  # of the task
     averaged: bool  # an average
     compared: bool  # more or less
@@ -280,13 +278,8 @@ def _is_share(
     of few rows, of two in one row. Only where it is `turned`, it may be what remains."""
     if said.unit != "%":
         return False
-    rates = {max(each.values) for each in (*beside, *sources) if each.unit == "%"}
-    if (
-        turned
-        and len(rates) < _MAX_RATES
-        and not said.worded
-        and near(said, said.values, (100 - each for each in rates))
-    ):
+    rest = {100 - max(each.values) for each in (*beside, *sources) if each.unit == "%"}
+    if turned and not said.worded and len(rest) < _MAX_RATES and near(said, said.values, rest):
         return True  # what others pay
     if said.rough and near(said, said.values, (max(each.values) for each in beside if each.unit == "%")):
         return True

@@ -52,9 +52,8 @@ class Cells:
             self.lines = ["|".join(self._cells(number)) for number in range(len(lines))]
         self._parts = [0]  # where a text may be cut, for it to be read in parts
         for number, line in enumerate(self.lines, 1):
-            if number - self._parts[-1] >= (
-                _MIN_PART if not line.strip() or line.rstrip()[-1] in ".:;|" else _MAX_PART
-            ):
+            ends = not line.strip() or line.rstrip()[-1] in ".:;|"
+            if number - self._parts[-1] >= (_MIN_PART if ends else _MAX_PART):
                 self._parts.append(number)
         self._read: dict[tuple[int, int, str], list[tuple[int, int, Figure]]] = {}
         self._numbering: dict[int, set[int]] = {}  # the columns that number the rows of a table, by its first line
