@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -460,9 +460,7 @@ class CitedFigures:
             new,
             counted,
             asked,
-            averaged=_AVERAGE.search(sentence) is not None,
-            compared=_COMPARED.search(sentence) is not None,
-            turned=_TURNED.search(sentence) is not None,
+            **_spoken_of(sentence),
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
@@ -505,6 +503,13 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 
 
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=8)
+def _spoken_of(sentence: str) -> dict[str, bool]:
+    """What a sentence, which may be long, says of its figures."""
+    words = {"averaged": _AVERAGE, "compared": _COMPARED, "turned": _TURNED}
+    return {name: pattern.search(sentence) is not None for name, pattern in words.items()}
 
 
 def _counts_things(figure: Figure) -> bool:
