@@ -495,7 +495,7 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
             level = len(heading[1])
             above.append(line)
     top = cells.top(low) if low < len(lines) else -1
-    if 0 <= top < low and (passage.first_line == 1 or not cells.is_csv):
+    if 0 <= top < low and "|" in lines[top] and (passage.first_line == 1 or not cells.is_csv):  # else it may be a log
         above.append(lines[top])
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
     language = language_of("\n".join(lines[low:high]), language_of(passage.text))
