@@ -286,6 +286,7 @@ def _keys(figure: Figure) -> set[object]:
     keys |= {("month", month) for _, month, _ in figure.dates} | set(map(Fraction, dates_as_numbers(figure)))
     if figure.kind == "time":
         keys = {("time", value // 1 % 720) for value in figure.values}
+        keys |= {min(figure.values)} if figure.text.endswith("h") else set()
     return keys or {figure.text}
 
 
@@ -533,6 +534,9 @@ def _says(source: Figure, said: Figure) -> bool:
     if said.kind == "label" or source.kind == "label":
         return said.text.lstrip("0") == source.text.lstrip("0")
     if said.kind == "time" or source.kind == "time":
+        time, length = (said, source) if said.kind == "time" else (source, said)
+        if length.unit == "minute" and time.text.endswith("h"):  # `1:30 h`
+            return min(time.values) in length.values
         return said.kind == source.kind and any(  # seconds may be left out
             0 <= other - one < (1 if one.denominator == 1 else Fraction(1, 60))
             for one in said.values
