@@ -508,7 +508,7 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 
 @lru_cache(maxsize=8)
 def _spoken_of(sentence: str) -> dict[str, bool]:
-    """What a sentence, which may be long, says of its figures."""
+    """A sentence, which may be long, with what it says of its figures."""
     words = {"averaged": _AVERAGE, "compared": _COMPARED, "turned": _TURNED}
     return {name: pattern.search(sentence) is not None for name, pattern in words.items()}
 
