@@ -31,7 +31,7 @@ def measure() -> list[Table]:
             f"Commands queued over {LANES} lanes",
             "The whole process, start to end: three turns, a synthesis, commit, receipt and taking each. The reference is what\n"
             f"one file takes of append + fdatasync a second here, and for {MANY:,} commands the rate of {COMMANDS:,}. The\n"
-            "processor bounds it: the event loop's thread is busy all the time.",
+            "processor bounds it, mostly in the event loop's thread.",
             [],
             [
                 Figure(f"{COMMANDS:,} at once, commands per second", few, "1/s", syncs_per_s),
