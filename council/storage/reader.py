@@ -12,7 +12,15 @@ from typing import Any, Protocol, TypeVar
 from council.errors import ConfigError
 from council.storage.drivers import driver_of, require_there, sqlite_failed, sqlite_for_reading
 from council.storage.store import Store, Tx, empty_database, snapshot
-from council.storage.versions import DATABASE_FILE, TABLES_SQLITE, VERSIONS, database_too_new, is_own, lend_tables
+from council.storage.versions import (
+    DATABASE_FILE,
+    TABLES_SQLITE,
+    VERSIONS,
+    await_making,
+    database_too_new,
+    is_own,
+    lend_tables,
+)
 
 T = TypeVar("T")
 
@@ -71,11 +79,20 @@ def is_older(runtime: Path) -> bool:
     return (runtime / "runs").is_dir()
 
 
-class NoRows(Reader):
-    """A database on a server that is not begun yet."""
+class NotBegun(Reader):
+    """A database on a server: without rows until this home has begun it."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, runtime: Path) -> None:
         self._path = Path(DATABASE_FILE)
+        self._store = store
+        self._runtime = runtime
+        self._begun = False
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Tx]:
+        self._begun = self._begun or _is_begun(self._store, self._runtime)
+        with self._store.reading() if self._begun else super().reading() as tx:
+            yield tx
 
     def _opened(self) -> Any:
         return empty_database()
@@ -88,7 +105,12 @@ def looking(runtime: Path, database_url: str | None) -> Looking:
     if not database_url:
         return Reader(runtime)
     store = Store(driver_of(runtime, database_url))
-    return store if store.read(lambda tx: is_own(tx, runtime)) else NoRows()
+    return store if _is_begun(store, runtime) else NotBegun(store, runtime)
+
+
+def _is_begun(store: Store, runtime: Path) -> bool:
+    store.read(await_making)
+    return store.read(lambda tx: is_own(tx, runtime))
 
 
 def require_brought_over(runtime: Path) -> None:

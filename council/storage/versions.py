@@ -42,9 +42,14 @@ def database_too_new(version: str) -> DatabaseTooNew:
     )
 
 
+def await_making(tx: Tx) -> None:
+    """Waits for who makes the tables or the home's file: until its commit, neither fits the other."""
+    tx.alone(_MIGRATION_LOCK)
+
+
 def bring_forward(tx: Tx) -> None:
     """Brings the tables forward in one transaction with the write lock: two processes make one database."""
-    tx.alone(_MIGRATION_LOCK)
+    await_making(tx)
     version = version_of(tx)
     if version == VERSIONS[-1]:
         return
@@ -96,7 +101,7 @@ def is_own(tx: Tx, runtime: Path) -> bool:
 
 def make_own(tx: Tx, runtime: Path) -> None:
     """A server's database of the newest version belongs to this home from now on. Raises as `is_own`, StorageFailed."""
-    tx.alone(_MIGRATION_LOCK)
+    await_making(tx)
     if not is_own(tx, runtime):
         known = secrets.token_hex(16)
         tx.execute("INSERT INTO marks (name, value) VALUES ('home', ?)", (known,))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from council.errors import STATUS_EXIT
 from council.storage.drivers import flaw_in
 from tests import postgres
 from tests.e2e.gate import Gate
@@ -148,6 +149,17 @@ def test_a_home_on_a_server_is_looked_at_before_it_is_begun_and_not_begun_beside
         refused = run_cli(*asked, cwd=home, env=env)
         assert "council.db has the data of this home" in refused.stderr
         assert refused.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"), [(("submit", "--wait", "--task", "Shall we?"), 0), (("ask", "hello"), STATUS_EXIT["degraded"])]
+)
+def test_the_first_command_in_a_home_on_a_server_waits_for_its_answer_and_finds_it(
+    home: Path, postgres_url: str, typed: tuple[str, ...], code: int
+) -> None:
+    told = run_cli(*typed, cwd=home, env={**ENV, "COUNCIL_DATABASE_URL": postgres_url})
+    assert (told.returncode, "no answer yet" in told.stderr) == (code, False), told
+    assert told.stdout.strip()
 
 
 def test_of_two_copies_of_a_home_on_a_server_one_daemon_works(
