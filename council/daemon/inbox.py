@@ -327,7 +327,7 @@ class Inbox:
             if error.field and error.line is None:  # where in the file the field stands that admission refused
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
             raise
-        is_known = receipt.command_file != identity
+        is_known = command.id is not None and receipt.command_file != identity
         self._events.publish(
             CommandAnswer(run_id=receipt.run_id, file=name, id=command.id)
             if is_known

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from council.commands.models import CommandBase, RunControl, canonical_hash, dump
 from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
-from council.engine.records import FileIdentity, RunStatus
+from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Principal, new_run_id, timestamp
@@ -76,7 +78,10 @@ def _require_no_secret(key: str, name: Any, redactor: Redactor) -> None:
 
 
 def answered(command: CommandBase, file: FileIdentity, status: RunStatus, now: datetime, **told: Any) -> Receipt:
-    """The receipt of what never becomes a run: a control command, an occurrence that is skipped."""
+    """The receipt of what never becomes a run: a control command, an occurrence that is skipped. Only an `id` needs hashes: words
+    that are forgotten later could be guessed from them."""
+    keeps_hashes = command.id is not None
+    file = file if keeps_hashes else replace(file, sha256=FORGOTTEN)
     return Receipt(
         run_id=new_run_id(now),
         status=status,
@@ -84,7 +89,7 @@ def answered(command: CommandBase, file: FileIdentity, status: RunStatus, now: d
         id=command.id,
         command_file=file,
         command_sha256=file.sha256,
-        command_hash=canonical_hash(command),
+        command_hash=canonical_hash(command) if keeps_hashes else FORGOTTEN,
         created=timestamp(now),
         finished=timestamp(now),
         **told,

@@ -53,7 +53,7 @@ def changed(value: Any, change: Change) -> Any:
     for key, item in value.items():
         if key in _KEPT and not (isinstance(item, str) and " " in item):
             after[key] = item
-        elif key == "asked" and isinstance(item, str):  # the hash of what a second opinion is on
+        elif key in ("asked", "drop") and isinstance(item, str):  # hashes of a question, and of an answer's file
             after[key] = FORGOTTEN
         elif key == "verdicts" and isinstance(item, dict):  # by the hashes of what was said
             after[key] = {f"{FORGOTTEN}-{at}": changed(verdict, change) for at, verdict in enumerate(item.values())}

@@ -203,7 +203,7 @@ async def test_a_cancel_whose_record_is_refused_is_answered_when_its_file_comes_
         with pytest.raises(StorageFailed):
             await engine.obey(cancel, file)
     receipt, acted_on = await engine.obey(cancel, file)  # as the inbox does; its run may have ended by it already
-    assert (receipt.status, receipt.command_file, acted_on) == ("succeeded", file, run.id)
+    assert (receipt.status, receipt.command_file.name, acted_on) == ("succeeded", file.name, run.id)
     async with asyncio.timeout(60):
         while engine.active:
             await asyncio.sleep(0.01)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from council.ids import canonical_json
+from tests.e2e.test_ask_questions import two_that_ask
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import (
     FAULTY,
@@ -264,6 +266,23 @@ def test_no_hash_is_left_from_which_the_text_could_be_guessed(scripted: Path) ->
     [forgetting] = [receipt for receipt in receipts(scripted) if receipt["type"] == "forget"]
     assert (forgetting["status"], forgetting["command_hash"]) == ("succeeded", "forgotten")
     assert not (scripted / "commands" / "forget.json").exists()
+
+
+def test_no_hash_of_an_answer_is_left_from_which_it_could_be_guessed(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = two_that_ask()
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, {"type": "ask", "request": "Plan a video, and write a letter."}, "first.json")
+        run_id = daemon.wait("run_waiting", reason="answer")["run_id"]
+        body = {"type": "answer", "run": run_id, "answer": "555-0172"}
+        drop_command(home, written := json.dumps(body).encode(), "answer.json")
+        daemon.wait("run_ended", run_id=run_id)
+        assert run_cli("forget", "555-0172", "--yes", cwd=home, env=env).returncode == 0
+        assert daemon.stop() == 0
+    guessable = [hashlib.sha256(form).hexdigest() for form in (written, canonical_json(body), b"555-0172")]
+    assert files_with(home, "555-0172", *guessable) == []
 
 
 def test_a_command_whose_text_was_forgotten_still_answers_for_its_id(scripted: Path) -> None:
