@@ -126,7 +126,7 @@ class ControlBase(CommandBase):
 class RunControl(ControlBase):
     """The key of a command that acts on one run."""
 
-    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
+    run: Annotated[StrictStr, Field(min_length=1, max_length=64, pattern=LINE_PATTERN, description="The run's id.")]
 
 
 class BudgetConfig(CommandModel):

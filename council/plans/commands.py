@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from council.commands.models import PLANS_LANE, CommandBase, CommandModel, ControlBase, RunBase, dump
+from council.commands.models import LINE_PATTERN, PLANS_LANE, CommandBase, CommandModel, ControlBase, RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
@@ -16,7 +16,7 @@ from council.plans.register import plans_starting_with
 from council.safety.untrusted import plain_line
 
 _Words = Annotated[StrictStr, Field(min_length=1, max_length=5_000)]
-_PlanId = Annotated[StrictStr, Field(min_length=1, max_length=64, description="The plan's id.")]
+_PlanId = Annotated[StrictStr, Field(min_length=1, max_length=64, pattern=LINE_PATTERN, description="The plan's id.")]
 
 
 class PlannedOperation(CommandModel):
@@ -50,7 +50,11 @@ class PlanCommand(ControlBase):
     questions: Annotated[tuple[_Words, ...], Field(max_length=10, description="Questions to its person.")] = ()
     revises: Annotated[
         StrictStr | None,
-        Field(max_length=64, description="The plan that this one replaces: it cannot be applied any more."),
+        Field(
+            max_length=64,
+            pattern=LINE_PATTERN,
+            description="The plan that this one replaces: it cannot be applied any more.",
+        ),
     ] = None
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictStr, field_validator, model_validator
 
-from council.commands.models import RunBase, dump
+from council.commands.models import LINE_PATTERN, RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.ledger import Ledger, RunEntry
 from council.engine.runs import Premises
@@ -39,7 +39,13 @@ class ForgetCommand(RunBase):
         ),
     ] = None
     run: Annotated[
-        StrictStr | None, Field(min_length=1, max_length=64, description="The id of an ended run to forget completely.")
+        StrictStr | None,
+        Field(
+            min_length=1,
+            max_length=64,
+            pattern=LINE_PATTERN,
+            description="The id of an ended run to forget completely.",
+        ),
     ] = None
     salt: Annotated[
         StrictStr | None,

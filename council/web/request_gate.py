@@ -10,12 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from council.commands.models import LINE_PATTERN
 from council.settings import Settings
 from council.web.problems import problem
 from council.web.server import LOOPBACK_NAMES
 
 MAX_BODY_BYTES = 256 << 10
 _MAY_UPLOAD = re.compile(r"/chat(?:/[^/]+)?")  # a document may come with a request
+_A_LINE = re.compile(LINE_PATTERN)
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -65,6 +67,8 @@ class RequestGate:
         if name not in self._hosts:
             fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
             refused = problem(Request(scope), 400, "host_unknown", "this server is not called by that name.", fix=fix)
+        elif not _A_LINE.fullmatch(scope["path"]):  # it names nothing, and no database need be asked for it
+            refused = problem(Request(scope), 404, "not_found", "Not Found.")
         elif scope["method"] not in ("GET", "HEAD") and (is_foreign or is_silent):
             fix = "send it from a page of this server, or with a key and without cookies"
             refused = problem(Request(scope), 403, "foreign_page", "this was sent by a page of another site.", fix=fix)

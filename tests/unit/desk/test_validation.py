@@ -210,6 +210,9 @@ def test_a_wrong_argument_of_the_workspace_is_told_in_words(
             "`changes` must be 2 to 64 small letters",
         ),
         ({"type": "create_specialist", "request": " "}, "`request` is blank"),
+        ({"type": "answer", "run": "a\0b", "answer": "x"}, "`run` must be one line of text"),
+        ({"type": "forget", "run": "a\0b"}, "`run` must be one line of text"),
+        ({"type": "confirm", "plan": "a\0b"}, "`plan` must be one line of text"),
     ],
 )
 def test_a_name_that_does_not_fit_is_told_in_words(desk: Desk, command: dict[str, Any], said: str) -> None:

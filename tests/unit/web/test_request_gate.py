@@ -35,13 +35,14 @@ def client(tmp_path: Path, **settings: Any) -> httpx2.AsyncClient:
 async def test_every_answer_has_the_policy_also_one_to_a_defect_or_to_a_stranger(tmp_path: Path) -> None:
     async with client(tmp_path, http_hosts=(HOST,)) as asking:
         answers = [
-            await asking.get(path) for path in ("/defect", "/nowhere", "/v1/runs", "/sign-in", "/static/window.css")
+            await asking.get(path)
+            for path in ("/defect", "/nowhere", "/v1/runs/a%00b", "/v1/runs", "/sign-in", "/static/window.css")
         ]
         answers += [
             await asking.get("/health", headers={"Host": "evil.example"}),
             await asking.post("/sign-in", content=b"x" * 300_000),
         ]
-    assert [one.status_code for one in answers] == [500, 404, 401, 200, 200, 400, 413]
+    assert [one.status_code for one in answers] == [500, 404, 404, 401, 200, 200, 400, 413]
     for one in answers:
         assert one.headers["content-security-policy"].startswith(
             "default-src 'none'; script-src 'self'; style-src 'self';"
