@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 300.0
+_STEADY_S = 30.0  # one that dies sooner has not recovered
 _MAX_REASON_CHARS = 300  # a line of `status`
 _STOP_S = 10.0  # for a companion to put its things away
 
@@ -48,7 +49,8 @@ class Companions:
                 log.error("companion %s does not stop", task.get_name())
 
     async def _keep(self, companion: Companion) -> None:
-        """Runs a companion until `stop`. One that lives longer than its last pause has recovered."""
+        """Runs a companion until `stop`. One that lives for 30 s, and for twice its last pause, has recovered: its
+        pauses begin anew."""
         pause_s = _FIRST_PAUSE_S
 
         def recover() -> None:
@@ -56,7 +58,7 @@ class Companions:
                 self._events.publish(CompanionRecovery(name=companion.name))
 
         while True:
-            steady = asyncio.get_running_loop().call_later(pause_s, recover)
+            steady = asyncio.get_running_loop().call_later(max(_STEADY_S, 2 * pause_s), recover)
             try:
                 await companion.run()
                 reason = "it ended"

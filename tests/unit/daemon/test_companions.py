@@ -68,6 +68,7 @@ async def kept(companion: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[dic
     """The events of a companion until it has recovered and was stopped."""
     monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(companions, "_LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(companions, "_STEADY_S", 0.01)
     told: list[dict[str, Any]] = []
     steady, events = asyncio.Event(), Events()
 
@@ -106,18 +107,18 @@ async def test_one_that_is_cancelled_or_wants_to_exit_is_started_again(monkeypat
     ]
 
 
-async def test_one_that_lives_shorter_than_its_last_pause_waits_longer_the_next_time(
+async def test_one_that_lives_a_little_longer_than_its_last_pause_waits_longer_the_next_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.02)
     events, pauses, ended = Events(), list[float](), asyncio.Event()
 
     class ShortLived:
         name = "one"
 
         async def run(self) -> None:
-            if len(pauses) == 3:
-                await asyncio.sleep(0.15)  # longer than the first pause, shorter than the third
+            if pauses:
+                await asyncio.sleep(pauses[-1] + 0.01)
 
     def hear(event: Event) -> None:
         if isinstance(event, CompanionFailure):
@@ -130,7 +131,7 @@ async def test_one_that_lives_shorter_than_its_last_pause_waits_longer_the_next_
     every.start()
     await asyncio.wait_for(ended.wait(), 10)
     await every.stop()
-    assert pauses == [0.1, 0.2, 0.4, 0.8]
+    assert pauses == [0.02, 0.04, 0.08, 0.16]
 
 
 async def test_one_that_ends_in_its_own_way_when_it_is_told_to_stop_is_not_started_again() -> None:
@@ -156,6 +157,7 @@ async def test_one_that_had_recovered_is_started_again_as_soon_as_the_first_time
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(companions, "_STEADY_S", 0.01)
     companion, events, pauses, ended = Relapsing(), Events(), list[float](), asyncio.Event()
 
     def hear(event: Event) -> None:
