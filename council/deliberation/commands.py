@@ -41,7 +41,8 @@ class DeliberateConfig(CommandModel):
         StrictStr | None, AfterValidator(lambda value: None if value is None else model_spelling(value))
     ] = Field(
         default=None,
-        description="The model for every agent of this command. Unset: what settings and manifests say.",
+        description="The model for every agent of this command. Unset: what settings and manifests say. "
+        "Where the home's model is `offline` or a cassette, that one speaks instead.",
     )
     budget: BudgetConfig = Field(default=BudgetConfig(), description="What the command may spend.")
 

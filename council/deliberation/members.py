@@ -12,7 +12,7 @@ from council.agents.memory_digest import digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deadline import DEADLINE_S, beside_the_loop, in_a_spare_thread, within
 from council.deliberation.commands import DeliberateCommand
-from council.deliberation.deliberate_admission import context_of, members_of, require_context
+from council.deliberation.deliberate_admission import context_of, members_of, overruled, require_context
 from council.deliberation.prompts import system_text
 from council.engine.runs import Run
 from council.errors import ConfigError, Drift
@@ -59,7 +59,10 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     members: list[Speaker] = []
     notes: list[str] = []
     models, tools, lane = core.models, core.tools, run.header.lane
-    names = list(models.names(models.chain("", (), asked_model)))
+    councils = models.chain("", (), asked_model)
+    names = list(models.names(councils))
+    if note := overruled(asked_model, councils):
+        notes.append(f"{note}.")
     personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
 
     def read() -> tuple[list[AgentManifest], list[LoadedSession]]:

@@ -16,7 +16,7 @@ from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandType, CommandTypes
 from council.deliberation.commands import DeliberateCommand
-from council.deliberation.deliberate_admission import models_to_ask
+from council.deliberation.deliberate_admission import models_to_ask, overruled
 from council.desk.desk import Desk
 from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
@@ -175,6 +175,10 @@ def _warnings(
                     f"in [providers.{spelling.partition(':')[0]}] to what it holds"
                 )
                 yield Problem(message, fix, type_.inputs, *document.locate((type_.inputs,)))
+        asked = command.asked_model if isinstance(command, DeliberateCommand) else None
+        if told := overruled(asked, desk.settings.chain("", (), asked)):
+            fix = "set another `model` in this home, or leave `config.model` out"
+            yield Problem(told, fix, "config.model", *document.locate(("config", "model")))
         try:
             current = premises.root.sha256(output) if output else None
         except PathRefused:

@@ -76,14 +76,18 @@ def test_a_command_that_names_its_own_model_needs_no_key_of_the_homes(tmp_path: 
 
 
 @pytest.mark.parametrize(("settings", "flags"), [(OFFLINE, ()), ('model = "gemini"\n', ("--model", "offline"))])
-def test_a_home_that_works_offline_asks_no_model_that_a_command_names(
+def test_a_home_that_works_offline_asks_no_model_that_a_command_names_and_says_so(
     tmp_path: Path, settings: str, flags: tuple[str, ...]
 ) -> None:
     home = make_home(tmp_path / "home", settings=settings)
     drop_command(home, command("What grows?", config={"model": "gemini:gemini-2.5-flash"}))
     done = run_cli("submit", "--wait", *flags, "command.json", cwd=home / "commands")
     assert (done.returncode, done.stderr.count("needs a key")) == (0, 0)
-    assert receipts(home)[0]["model"] == "offline"
+    [receipt] = receipts(home)
+    assert receipt["model"] == "offline"
+    said = "The command asks for gemini:gemini-2.5-flash, but offline speaks for every agent in this home"
+    assert said in done.stderr
+    assert f"> {said}." in (home / receipt["artifact"]["path"]).read_text()
 
 
 def test_a_second_demo_says_that_the_home_was_there_and_one_that_waits_tells_no_earlier_answer(tmp_path: Path) -> None:

@@ -37,6 +37,16 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
     assert warning.message.endswith(". Without any input, the run would fail")
 
 
+def test_a_model_in_whose_place_the_homes_speaks_is_a_warning(desk: Desk) -> None:
+    asking = data(config={"model": "gemini:flash"})
+    [warning] = judge(desk.commands, desk.asking("offline"), NAME, asking).warnings
+    assert warning.message == "The command asks for gemini:flash, but offline speaks for every agent in this home"
+    assert (warning.field, warning.line) == ("config.model", 1)
+    for model, asked in (("gemini:pro", "gemini:flash"), ("offline", "offline")):
+        said = judge(desk.commands, desk.asking(model), NAME, data(config={"model": asked})).warnings
+        assert not any("speaks for every agent" in one.message for one in said)
+
+
 def test_pages_that_are_not_read_are_a_warning(desk: Desk) -> None:
     (desk.home.root / "a.pdf").write_bytes(damaged_pdf(["one"], ["lost"], []))
     [warning] = judge(desk.commands, desk, NAME, data(input_artifacts=["a.pdf"])).warnings
