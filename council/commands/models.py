@@ -39,7 +39,8 @@ PATTERNS_IN_WORDS = {  # as a person reads them behind the name of a field
 def _not_reserved(value: str) -> str:
     if value in ("archive", PLANS_LANE) or value.startswith("ask-"):
         raise ValueError(
-            f"{value!r} is reserved: `archive` is a folder, `plans` is for changes of plans, `ask-…` are conversations"
+            f"{value!r} is reserved: `archive` is a folder, `plans` is for changes of plans, `ask-…` are conversations",
+            "choose another name",
         )
     return value
 

@@ -126,6 +126,8 @@ def fault_in_words(detail: ErrorDetails) -> tuple[str, str]:
         case "string_pattern_mismatch":
             message = PATTERNS_IN_WORDS.get(context["pattern"], f"must match {context['pattern']}")
             fix = "use only those characters" if message.startswith("must") else "write something there"
+        case "value_error" if len(context["error"].args) > 1:  # ours: it brings its fix along
+            message, fix = context["error"].args
         case _ if kind in _EXPECTED:
             but = f", not {_kind(given)}" if is_shown else ""
             message, fix = f"must be {_EXPECTED[kind]}{but}", _as_expected(kind, given)

@@ -49,11 +49,14 @@ class AskCommand(RunBase):
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
         if self.end and self.request.strip():
-            raise ValueError("`end` ends a conversation, so `request` must be empty")
+            raise ValueError("`end` ends a conversation, so `request` must be empty", "leave one of them out")
         if not self.end and not self.request.strip():
-            raise ValueError("`request` must say what you want, but is blank")
+            fault = "must say what you want, but is blank" if "request" in self.model_fields_set else "is missing"
+            raise ValueError(f"`request` {fault}", "say in `request` what you want")
         if self.new and (self.conversation is not None or self.end):
-            raise ValueError("`new` begins a conversation, so it goes with neither `conversation` nor `end`")
+            raise ValueError(
+                "`new` begins a conversation, so it goes with neither `conversation` nor `end`", "leave `new` out"
+            )
         return self
 
     @property
@@ -78,9 +81,9 @@ class PrefsCommand(ControlBase):
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:
         if self.action == "set" and (self.name in (None, "facts") or self.value is None):
-            raise ValueError("`set` needs a `name` and a `value`; facts are kept by a plan")
+            raise ValueError("`set` needs a `name` and a `value`; facts are kept by a plan", "add both")
         if self.name == "long_term_memory" and self.value not in (None, "on", "off"):
-            raise ValueError("`long_term_memory` is `on` or `off`")
+            raise ValueError("`long_term_memory` is `on` or `off`", "write one of them")
         if self.action == "forget" and self.value is not None:
-            raise ValueError("only the action `set` takes a `value`")
+            raise ValueError("only the action `set` takes a `value`", "leave `value` out")
         return self

@@ -52,15 +52,17 @@ class DeliberateConfig(CommandModel):
         names = [name.upper() for name in value or ()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"names {twice} twice")
+            raise ValueError(f"names {twice} twice", "name each agent once")
         return value
 
     @model_validator(mode="after")
     def _fits_its_protocol(self) -> Self:
         if self.protocol != "triad" and self.agents is not None and len(self.agents) < 2:
-            raise ValueError(f"`agents` needs at least two members for the protocol {self.protocol}")
+            message = f"`agents` needs at least two members for the protocol {self.protocol}"
+            raise ValueError(message, "name one more, or leave `agents` out")
         if self.protocol == "review" and self.early_stop:
-            raise ValueError("`early_stop` cannot be used with the protocol review, which needs all its rounds")
+            message = "`early_stop` cannot be used with the protocol review, which needs all its rounds"
+            raise ValueError(message, "leave `early_stop` out")
         return self
 
     @property
@@ -87,7 +89,7 @@ class DeliberateCommand(RunBase):
     @classmethod
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
-            raise ValueError("must say what the task is, but is blank")
+            raise ValueError("must say what the task is, but is blank", "write the task")
         return value
 
     @property
@@ -126,9 +128,11 @@ class MemoryCommand(RunBase):
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:
-        if (self.action == "replace") != (self.answers is not None):
-            raise ValueError("only the action `replace` takes `answers`")
+        if self.action == "replace" and self.answers is None:
+            raise ValueError("`replace` needs `answers`", "add `answers`, or use the action `reset`")
+        if self.action == "reset" and self.answers is not None:
+            raise ValueError("only the action `replace` takes `answers`", "leave `answers` out, or use `replace`")
         ids = [answer.run_id for answer in self.answers or ()]
         if len(set(ids)) != len(ids):
-            raise ValueError("`answers` holds a run_id twice")
+            raise ValueError("`answers` holds a run_id twice", "leave one of them out")
         return self

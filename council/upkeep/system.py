@@ -61,17 +61,18 @@ class ForgetCommand(RunBase):
     @classmethod
     def _can_be_forgotten(cls, value: str | None) -> str | None:
         if value is not None and len(value.strip()) < MIN_FORGOTTEN_CHARS:
-            raise ValueError(f"must be at least {MIN_FORGOTTEN_CHARS} characters beside white space")
+            raise ValueError(f"must be at least {MIN_FORGOTTEN_CHARS} characters beside white space", "give more of it")
         if value is not None and value.strip() in FORGOTTEN_MARK:
-            raise ValueError("is part of the mark that would replace it")
+            raise ValueError("is part of the mark that would replace it", "give more of it")
         return value
 
     @model_validator(mode="after")
     def _names_something(self) -> Self:
         if self.text is None and self.run is None:
-            raise ValueError("must name a `text` or a `run`")
+            raise ValueError("must name a `text` or a `run`", "add one of them")
         if self.id is not None and self.text is not None and self.salt is None:
-            raise ValueError("needs a `salt` beside its `id`: a hash is kept with the id")
+            message = "needs a `salt` beside its `id`: a hash is kept with the id"
+            raise ValueError(message, "add a `salt`, or leave `id` out")
         return self
 
 

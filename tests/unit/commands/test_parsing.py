@@ -156,6 +156,35 @@ def test_a_wrong_key_is_named_with_its_place_and_a_fix(change: dict[str, object]
         assert error.line > 1
 
 
+@pytest.mark.parametrize(
+    ("value", "message", "fix"),
+    [
+        (
+            {"type": "memory", "role": "AUDITOR", "action": "replace"},
+            "`replace` needs `answers`",
+            "add `answers`, or use the action `reset`",
+        ),
+        ({"type": "ask"}, "`request` is missing", "say in `request` what you want"),
+        (
+            {"type": "ask", "request": " "},
+            "`request` must say what you want, but is blank",
+            "say in `request` what you want",
+        ),
+        ({"type": "forget"}, "must name a `text` or a `run`", "add one of them"),
+        ({"config": {"agents": ["AUDITOR", "auditor"]}}, "names AUDITOR twice", "name each agent once"),
+        (
+            {"config": {"agents": ["AUDITOR"], "protocol": "review"}},
+            "`agents` needs at least two members for the protocol review",
+            "name one more, or leave `agents` out",
+        ),
+    ],
+)
+def test_keys_that_do_not_fit_together_are_told_with_a_fix(value: dict[str, object], message: str, fix: str) -> None:
+    text = json.dumps(value if "type" in value else {**SEED, **value})
+    [problem] = cast("list[Problem]", refused(text).data["problems"])
+    assert (problem.message, problem.fix) == (message, fix)
+
+
 def test_whatever_is_wrong_with_a_key_of_any_type_is_told_in_the_words_of_its_file() -> None:
     for type_ in COMMANDS:
         for key in (field.alias or name for name, field in type_.model.model_fields.items()):
