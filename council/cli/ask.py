@@ -14,7 +14,7 @@ from council.cli.run_control import print_answer, told_status
 from council.cli.waiting import require_own_model
 from council.desk.ask_and_wait import AskReply, ask_and_wait
 from council.desk.desk import Desk
-from council.desk.run_lookup import answer_in, find_any, warnings_in
+from council.desk.run_lookup import answer_in, find_for, warnings_in
 from council.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -61,7 +61,7 @@ def ask(
 
 def answer(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's id, or the beginning of one.")],
+    run: Annotated[str, typer.Argument(help="The run's id, the beginning of one, or `last`.")],
     words: Annotated[str, typer.Argument(metavar="ANSWER", help="Your answer, in your own words.")],
     user: User = "",
     timeout_s: Timeout = 3600.0,
@@ -71,7 +71,7 @@ def answer(
     cli = state(ctx)
     desk = cli.desk(model=model)
     require_own_model(desk, model)
-    body = {"type": "answer", "run": find_any(desk, run), "answer": words} | ({"user": user} if user else {})
+    body = {"type": "answer", "run": find_for(desk, run, "answer"), "answer": words} | ({"user": user} if user else {})
     wait_for_answer(cli, desk, body, timeout_s, as_json)
 
 

@@ -96,24 +96,28 @@ def find_any(desk: Desk, given: str) -> str:
     return _only(desk, given, _any(desk, given), nothing="there is no run", none="no run matches")
 
 
-def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
+def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry", "answer"]) -> str:
     """The run that a control command is to act on, by its whole id. `last` is the newest that this can be done to, an active
     one before an ended one. Raises RunNotFound."""
     if _RUN_ID.fullmatch(given):
         return given
     if given != "last":
         return find_any(desk, given)
+    from council.engine.open_questions import open_questions  # not at the top: pydantic
+
     ledger = desk.ledger
     unfinished = [] if to == "retry" else ledger.unfinished()
     for run_id in reversed(unfinished[-_LOOKED_INTO:]):
-        if to == "cancel" or ledger.journal(run_id).waits:
+        if to == "cancel" or (
+            open_questions(ledger.journal(run_id)) if to == "answer" else ledger.journal(run_id).waits
+        ):
             return run_id
-    for entry in [] if to == "cancel" else ledger.newest(_SEARCHED, ended_only=True):
+    for entry in [] if to in ("cancel", "answer") else ledger.newest(_SEARCHED, ended_only=True):
         if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
             return entry.run_id
     if to == "retry" and (waiting := ledger.unfinished()):
         raise _not_ended("the last run", waiting[-1])
-    nothing = "no run is active" if to == "cancel" else f"there is no run to {to}"
+    nothing = {"cancel": "no run is active", "answer": "no run asks anything"}.get(to, f"there is no run to {to}")
     raise RunNotFound(f"{nothing} in {desk.home.root}.", fix=_ALL_RUNS)
 
 

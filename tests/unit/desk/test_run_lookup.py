@@ -22,6 +22,7 @@ from council.desk.run_lookup import (
     journal_of,
     receipt_of,
 )
+from council.engine.open_questions import QUESTION_ENDING
 from council.engine.outputs import OutputEntry, note_written
 from council.engine.receipts import ArtifactRef, PruneMark, Receipts
 from council.engine.records import Waiting
@@ -101,6 +102,16 @@ def test_the_last_to_resume_is_one_that_waits_before_one_that_failed(desk: Desk,
     assert find_for(desk, "last", "resume") == ONE
     asyncio.run(waits.wait(Waiting("provider", "2026-11-20T00:00:00Z", 90.0, "busy")))
     assert find_for(desk, "last", "resume") == TWO
+
+
+def test_the_last_to_answer_is_the_newest_that_asks(desk: Desk, store: Store) -> None:
+    asking = begun(store, ONE)
+    begun(store, TWO)
+    ended(store, THREE, 2, artifact=PAGE)
+    with pytest.raises(RunNotFound, match="no run asks anything in"):
+        find_for(desk, "last", "answer")
+    asyncio.run(asking.put(f"colour{QUESTION_ENDING}", "Which colour?", type=str))
+    assert find_for(desk, "last", "answer") == ONE
 
 
 @pytest.mark.parametrize("to", ["cancel", "resume", "retry"])
