@@ -169,9 +169,11 @@ def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str
         if field not in given:
             kind = manifest.trust if not manifest.is_trusted else f"{manifest.scope}-scoped"
             withheld = f"which no {kind} agent is given" if field in forbidden else "which nothing here provides"
+            near = "" if field in forbidden else nearest(field, available)
+            meant = f"did you mean `{near}`? Otherwise, " if near else ""
             raise MissingContextError(
                 f"{manifest.role} requires the context field `{field}`, {withheld}.",
-                fix=f"take `{field}` out of `required` in its persona, or use this agent where that field is provided; "
+                fix=f"{meant}take `{field}` out of `required` in its persona, or use this agent where that field is provided; "
                 f"here it is given: {', '.join(given)}",
                 role=manifest.role,
                 field=field,
@@ -288,6 +290,11 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
             f"the key `{key}` {said}" if said.startswith(("is ", "must ")) else f"`{key}`: {said[:1].lower()}{said[1:]}"
         )
         raise PersonaError(f"personas/{name}: {told}.", fix=fix) from None
+    if "owner" in keys and manifest.is_trusted and manifest.scope != "user":
+        raise PersonaError(
+            f"personas/{name}: `owner` has no effect on a trusted agent of the scope `{manifest.scope}`.",
+            fix="remove it, or write `scope: user`",
+        )
     # Other agents' outputs are given by the conductor alone, and what is required and missing is told where it is.
     named = {"forbidden": manifest.context.forbidden}
     named |= {"optional": manifest.context.optional} if manifest.scope == "deliberation" else {}

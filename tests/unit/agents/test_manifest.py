@@ -71,7 +71,14 @@ def test_a_required_field_that_cannot_be_given_is_a_named_error(front: str, why:
         context_for(manifest(front), AVAILABLE)
 
     assert raised.value.data["role"] == "HACKER"
+    assert raised.value.fix.startswith("take `")
     assert "here it is given: " in raised.value.fix
+
+
+def test_a_required_field_that_is_misspelt_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(MissingContextError) as raised:
+        context_for(manifest("context: {required: [tasks]}"), AVAILABLE)
+    assert raised.value.fix.startswith("did you mean `task`? Otherwise, take `tasks` out of `required` in its persona")
 
 
 async def _run(arguments: Arguments, /, *, context: ToolContext) -> ToolResult:
@@ -145,6 +152,7 @@ def test_the_conductors_spelling_is_read() -> None:
         ("context_outputs: {produces: name}", r"`context_outputs\.produces` is not a list of names"),
         ("context_outputs: {produces: [{name: text}]}", r"`context_outputs\.produces` is not a list of names"),
         ("output_schema: {type: string}", "JSON Schema of an object"),
+        ("owner: ann", "`owner` has no effect on a trusted agent of the scope `deliberation`"),
         ("budget: 3", "the key `budget` is not known"),
     ],
 )
