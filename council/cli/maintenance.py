@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, first_of, require_yes, state, tell
+from council.cli.context import AsJson, Yes, first_of, print_notes, require_yes, state, tell
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
 
@@ -63,13 +63,14 @@ def backup(
 def restore(
     ctx: typer.Context,
     copy: Annotated[
-        Path | None, typer.Argument(help="The copy to restore. Default: the newest daily copy.", dir_okay=False)
+        Path | None, typer.Argument(help="The copy to restore. Default: the newest whole daily copy.", dir_okay=False)
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     desk = state(ctx).desk()
-    chosen = chosen_copy(desk, copy)
+    chosen, flaws = chosen_copy(desk, copy)
+    print_notes(*flaws)
     require_yes(f"Replace the database with {chosen}?", given=yes)
     aside, unknown = take_back(desk, chosen)
     before = f"the previous one is {aside.relative_to(desk.home.root)}" if aside else "there was none before"

@@ -16,7 +16,7 @@ from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import require_keys
 from council.storage.reader import is_older, require_brought_over
 from council.storage.store import Tx
-from council.upkeep.copies import CopyLoss, copies_of, copy_database, require_whole, taken_back
+from council.upkeep.copies import CopyLoss, copies_of, copy_database, flaw_of, require_whole, taken_back
 from council.upkeep.doctor import Check, examine, ping
 from council.upkeep.older_home import bring_over
 from council.upkeep.repair import Flaw, repair
@@ -77,18 +77,24 @@ def back_up(desk: Desk, file: Path) -> int:
     return file.stat().st_size
 
 
-def chosen_copy(desk: Desk, copy: Path | None) -> Path:
-    """The whole copy that may take the database's place: the newest daily one where none is named. Raises UsageError, and
-    DaemonRunning while somebody holds the home: nobody is asked in vain."""
+def chosen_copy(desk: Desk, copy: Path | None) -> tuple[Path, list[str]]:
+    """The whole copy that may take the database's place, and the flaws of newer ones: the newest whole daily copy where none
+    is named. Raises UsageError, and DaemonRunning while somebody holds the home: nobody is asked in vain."""
     if desk.settings.database_url is not None:
         raise UsageError("this home's database is in PostgreSQL.", fix="restore it with the server's own tools")
-    found = copies_of(desk.home)
-    if copy is None and not found:
-        raise UsageError("there is no daily copy here.", fix="name a file that `council backup` made")
-    chosen = copy if copy is not None else found[0]
-    require_whole(chosen)
+    flaws: list[str] = []
+    if copy is not None:
+        require_whole(copy)
+    for daily in copies_of(desk.home) if copy is None else ():
+        if not (flaw := flaw_of(daily)):
+            copy = daily
+            break
+        flaws.append(flaw)
+    if copy is None:
+        what = " ".join(("no daily copy here is whole:", *flaws)) if flaws else "there is no daily copy here."
+        raise UsageError(what, fix="name a file that `council backup` made")
     with desk.held():
-        return chosen
+        return copy, flaws
 
 
 def take_back(desk: Desk, copy: Path) -> tuple[Path | None, CopyLoss]:

@@ -191,6 +191,15 @@ def require_whole(copy: Path) -> None:
         raise UsageError(f"{copy} is not a database of Council that this version knows.", fix=fix)
 
 
+def flaw_of(copy: Path) -> str:
+    """Says why a copy cannot take the database's place; empty for a whole one."""
+    try:
+        require_whole(copy)
+    except UsageError as error:
+        return error.message
+    return ""
+
+
 def _unknown(path: Path, copy: Path) -> CopyLoss:
     """Compares the two, as far as the database still tells: of a damaged one nobody knows."""
 

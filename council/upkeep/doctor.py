@@ -48,7 +48,7 @@ from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.turns.model_building import build_model, provider_of
-from council.upkeep.copies import copies_of, day_of
+from council.upkeep.copies import copies_of, day_of, flaw_of
 from council.upkeep.model_trial import trial
 from council.upkeep.repair import damaged_sessions, session_files, strays
 
@@ -353,16 +353,21 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
     if network:
         yield Check(name, "fail", f"the home is on a network drive ({network})", "move it to a local disk")
     copies = copies_of(home)
-    newest = f"; daily copies: {', '.join(copy.name for copy in copies)}" if copies else "; no daily copy yet"
+    none = "; no daily copy yet"
+    newest = f"; daily copies: {', '.join(copy.name for copy in copies)}" if copies else none
     try:
         flaw = flaw_in(path) if path.exists() else ""
         count = 0 if flaw else Ledger(look_at(home, settings)).count()
+        problem = f"{path.name} is damaged ({flaw})" if flaw else ""
+        fix = "council restore FILE, with a file that `council backup` made"
     except CouncilError as error:
-        yield Check(name, "fail", f"{error.message.removesuffix('.')}{newest}", error.fix)
-        return
-    if flaw:
-        fix = "council restore (restores the newest copy)" if copies else f"restore .council/{path.name} from a backup"
-        yield Check(name, "fail", f"{path.name} is damaged ({flaw}){newest}", fix)
+        flaw, problem, fix = "", error.message.removesuffix("."), error.fix
+    if problem:
+        flaws = {copy.name: flaw_of(copy) for copy in copies}
+        judged = ", ".join(f"{copy} ({'not whole' if spoilt else 'whole'})" for copy, spoilt in flaws.items())
+        whole = [copy for copy, spoilt in flaws.items() if not spoilt]
+        fix = f"council restore (restores {whole[0]})" if flaw and whole else fix
+        yield Check(name, "fail", f"{problem}{f'; daily copies: {judged}' if copies else none}", fix)
         return
     if not path.exists():
         return

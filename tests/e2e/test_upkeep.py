@@ -335,6 +335,27 @@ def test_a_damaged_database_is_named_and_never_replaced_in_silence_and_its_copy_
     assert (receipts(home), ids_of(home), inbox(home)) == (told, ids, [])
 
 
+def test_a_copy_that_was_cut_short_is_named_and_the_whole_one_before_it_takes_the_databases_place(
+    copied: Path, tmp_path: Path
+) -> None:
+    home = Path(shutil.copytree(copied, tmp_path / "copied"))
+    [daily] = (home / ".council" / "copies").glob("*.db")
+    older = Path(shutil.copy(daily, daily.with_name("council-20200101.db")))
+    cut_off(daily)
+    cut_off(home / ".council" / "council.db")
+    told = run_cli("doctor", cwd=home, env=ENV).stdout
+    assert f"daily copies: {daily.name} (not whole), {older.name} (whole)" in told
+    assert f"fix: council restore (restores {older.name})" in told
+    restored = run_cli("restore", "--yes", cwd=home, env=ENV)
+    assert (restored.returncode, f"{daily} is not a complete copy" in restored.stderr) == (0, True)
+    assert f"{older.name} is the database now" in restored.stdout
+    for damaged in (older, home / ".council" / "council.db"):
+        cut_off(damaged)
+    refused = run_cli("restore", "--yes", cwd=home, env=ENV)
+    assert (refused.returncode, "no daily copy here is whole" in refused.stderr) == (2, True)
+    assert "restore FILE" in run_cli("doctor", cwd=home, env=ENV).stdout
+
+
 # ── repair ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

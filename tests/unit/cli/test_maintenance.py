@@ -20,7 +20,7 @@ def test_the_runs_that_a_copy_lacks_are_named_and_the_others_counted(
 ) -> None:
     home = make_home(tmp_path / "home")
     lost = CopyLoss(runs=tuple(f"r{number}" for number in range(count)))
-    monkeypatch.setattr(maintenance, "chosen_copy", lambda desk, copy: home / "copy.db")
+    monkeypatch.setattr(maintenance, "chosen_copy", lambda desk, copy: (home / "copy.db", []))
     monkeypatch.setattr(maintenance, "take_back", lambda desk, copy: (desk.home.root / "aside.db", lost))
     app = typer.Typer()
     app.command()(maintenance.restore)
