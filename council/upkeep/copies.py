@@ -41,6 +41,12 @@ def copies_of(home: Home) -> list[Path]:
     return [folder / name for name in names]
 
 
+def half_copies(home: Home) -> list[Path]:
+    """The files of a copy or a restore that is under way or was killed, with those that SQLite keeps beside them."""
+    patterns = (f".{DATABASE_FILE}.restored*", f"{COPIES}/.*.partial*")
+    return [path for pattern in patterns for path in sorted(home.runtime.glob(pattern))]
+
+
 def day_of(copy: Path) -> datetime:
     """The beginning of the day of a daily copy (UTC)."""
     return datetime.strptime(copy.stem, "council-%Y%m%d").replace(tzinfo=UTC)

@@ -35,6 +35,7 @@ from council.storage.files import is_temporary, locked
 from council.storage.paths import check_relative
 from council.storage.reader import Looking
 from council.storage.store import Store
+from council.upkeep.copies import half_copies
 from council.upkeep.text_files import owner_of
 
 log = logging.getLogger(__name__)
@@ -145,7 +146,7 @@ def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Run]) -> None:
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))
         folders |= {(home.root / header.output_path).parent} if header.output_path else set()
     uncommitted = {run.id for run in unfinished if run.journal.committed is None}
-    for path in _strays(home, folders, lambda run_id: run_id in uncommitted):
+    for path in (*_strays(home, folders, lambda run_id: run_id in uncommitted), *half_copies(home)):
         try:
             path.unlink()
         except OSError as error:
@@ -159,6 +160,7 @@ def strays(home: Home, store: Looking, unfinished: Collection[str]) -> Iterator[
         with contextlib.suppress(PathRefused):  # rules have changed since
             folders.add(home.root.joinpath(*check_relative(written.path)).parent)
     yield from _strays(home, folders, lambda run_id: run_id not in unfinished)
+    yield from half_copies(home)
     for path in _strays(home, {home.commands}, lambda run_id: False):
         if time.time() - path.stat().st_mtime > _DROP_PATIENCE_S:
             yield path

@@ -37,8 +37,7 @@ from council.storage.store import Tx
 from council.storage.versions import DATABASE_FILE
 from council.systems import Core
 from council.typed_json import convert
-from council.upkeep.copies import CHANGING, copies_of, renew_copies
-from council.upkeep.copies import COPIES as COPIES_FOLDER
+from council.upkeep.copies import CHANGING, copies_of, half_copies, renew_copies
 from council.upkeep.forgotten_text import NameSpan, Span
 from council.upkeep.table_words import change_words, count_words
 from council.upkeep.text_files import (
@@ -201,8 +200,7 @@ class Traces:
                         renew()
                 if not had_copies:
                     copy.unlink()
-            beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
-            for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
+            for path in [*self._home.runtime.glob(_SET_ASIDE), *half_copies(self._home)]:
                 path.unlink(missing_ok=True)
 
     def set_aside(self) -> tuple[str, ...]:
@@ -211,7 +209,7 @@ class Traces:
 
     def databases(self) -> tuple[str, ...]:
         """SQLite files in `.council/` that are none of ours: what they hold is not looked at, and they stay."""
-        ours = {*copies_of(self._home), *self._home.runtime.glob(_SET_ASIDE)}
+        ours = {*copies_of(self._home), *half_copies(self._home), *self._home.runtime.glob(_SET_ASIDE)}
         return tuple(
             self._named(path for path in files_below(self._home.runtime) if path not in ours and is_database(path))
         )

@@ -364,6 +364,12 @@ def leave_temporaries(home: Path) -> None:
     (home / "session_states" / ".auditor_session.json.0123456789ab.tmp").write_text("half")
 
 
+def leave_half_copies(home: Path) -> None:
+    (home / ".council" / "copies").mkdir(exist_ok=True)
+    for half in ("copies/.council-20261126.db.partial", ".council.db.restored", ".council.db.restored-journal"):
+        shutil.copy(home / ".council" / "council.db", home / ".council" / half)
+
+
 def leave_an_old_drop(home: Path) -> None:
     half = home / "commands" / ".x.json.0123456789ab.tmp"
     half.write_text("half")
@@ -386,6 +392,7 @@ def spoil_index(home: Path) -> None:
 
 LEFT = [
     (leave_temporaries, "mended", "is left over from a process that was killed"),
+    (leave_half_copies, "mended", "is left over from a process that was killed"),
     (leave_an_old_drop, "mended", "is left over from a process that was killed"),
     (take_a_file, "waits", "the next start completes this"),
     (spoil_memory, "mended", "the last good copy was restored"),

@@ -77,6 +77,14 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
     assert [path for path in kept if not path.exists()] == []
 
 
+def test_half_copies_of_a_killed_backup_and_restore_go_and_daily_copies_stay(home: Home, run: Run) -> None:
+    left = put(home.runtime / "copies", ".council-20261126.db.partial", ".council-20261126.db.partial-journal")
+    left += put(home.runtime, ".council.db.restored")
+    [kept] = put(home.runtime / "copies", "council-20261126.db")
+    sweep(home, COMMANDS, [run])
+    assert [path for path in (*left, kept) if path.exists()] == [kept]
+
+
 async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: Run) -> None:
     await run.journal.commit(lambda tx: Commit("succeeded", (), msgspec.Raw(b"{}")))
     [staged] = put(home.root / "decisions", STAGED)

@@ -124,6 +124,18 @@ async def test_a_run_that_is_told_the_text_while_memory_is_looked_through_is_nam
     assert has_text(app) == (True, True)
 
 
+async def test_half_copies_of_a_killed_process_are_not_named_for_they_go(app: App) -> None:
+    copies = app.home.runtime / "copies"
+    copies.mkdir()
+    halves = [copies / ".council-20261126.db.partial", app.home.runtime / ".council.db.restored"]
+    for file in (*halves, app.home.runtime / "mine.db"):
+        file.write_bytes(b"SQLite format 3\0" * 10)
+    traces = Traces(app, forgetting(app), [Span(TEXT, "[gone]")])
+    assert traces.databases() == (".council/mine.db",)
+    traces.sweep(lambda copy: False)
+    assert [path for path in halves if path.exists()] == []
+
+
 async def test_what_was_rewritten_is_recorded_also_when_something_stands_in_the_way_later(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
