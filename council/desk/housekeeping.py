@@ -16,6 +16,7 @@ from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import require_keys
 from council.storage.reader import is_older, require_brought_over
 from council.storage.store import Tx
+from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import CopyLoss, copies_of, copy_database, flaw_of, require_whole, taken_back
 from council.upkeep.doctor import Check, examine, ping
 from council.upkeep.older_home import bring_over
@@ -84,6 +85,10 @@ def chosen_copy(desk: Desk, copy: Path | None) -> tuple[Path, list[str]]:
         raise UsageError("this home's database is in PostgreSQL.", fix="restore it with the server's own tools")
     flaws: list[str] = []
     if copy is not None:
+        database = desk.home.runtime / DATABASE_FILE
+        if copy.exists() and database.exists() and copy.samefile(database):
+            fix = "name a copy: `council doctor` names those there are"
+            raise UsageError(f"{copy} is the database of this home itself.", fix=fix)
         require_whole(copy)
     for daily in copies_of(desk.home) if copy is None else ():
         if not (flaw := flaw_of(daily)):
