@@ -386,7 +386,11 @@ def _opened(path: Path) -> int:
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # a space, a tab, a newline, a backslash
-_OVER_THE_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "fuse.sshfs"})
+# Without what a virtual machine shares with its own host (virtiofs, 9p, vboxsf, drvfs): 9p is also the root of sandboxes.
+_OVER_THE_NETWORK = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre", "beegfs", "davfs", "fuse.sshfs",
+    "fuse.glusterfs", "fuse.ceph-fuse", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse", "fuse.davfs2",
+})  # fmt: skip
 
 
 def network_file_system(folder: Path, mounts: Path = _MOUNTS) -> str:

@@ -17,6 +17,8 @@ MOUNTS = """\
 40 22 0:35 / /mnt/\udcff rw - nfs server:/b rw
 41 22 0:36 / /mnt/twice rw - nfs server:/c rw
 42 22 8:3 / /mnt/twice rw - xfs /dev/sdc1 rw
+43 22 0:37 / /mnt/gluster rw - fuse.glusterfs server:/volume rw
+44 22 0:38 / /mnt/guest rw - virtiofs shared rw
 """
 
 
@@ -31,6 +33,8 @@ MOUNTS = """\
         ("/mnt/Größe", "fuse.sshfs"),
         ("/mnt/\udcff/mine", "nfs"),
         ("/mnt/twice", ""),
+        ("/mnt/gluster", "fuse.glusterfs"),
+        ("/mnt/guest", ""),
     ],
 )
 def test_the_nearest_mount_says_of_what_kind_a_folder_is(tmp_path: Path, folder: str, kind: str) -> None:
