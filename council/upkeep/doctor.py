@@ -104,7 +104,10 @@ def examine(
         checks += [check_sandbox(loaded.settings)]
     checks += [*check_schedules(home, types), check_disk(home)]
     if loaded is not None:
-        checks += check_kept(home, loaded.settings, clock)
+        kept = check_kept(home, loaded.settings, clock)
+        if any((check.name, check.status) == ("database", "fail") for check in kept):
+            checks = [check for check in checks if check.name != "database"]  # met while the model's key was looked for
+        checks += kept
     return checks
 
 
@@ -283,7 +286,7 @@ def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
         has_key = any(keys.get(name) is not None for name in found.keys_of(setup.options))
         return Check("model", "ok", f"{settings.model}{', its key is set' if has_key else ''}")
     except CouncilError as error:  # of the vault, too
-        return Check("model", "fail", error.message, error.fix)
+        return Check("database" if isinstance(error, StorageFailed) else "model", "fail", error.message, error.fix)
 
 
 def check_personas(home: Home, settings: Settings) -> Check:

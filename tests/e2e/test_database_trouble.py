@@ -215,3 +215,22 @@ def test_a_run_on_a_server_leaves_the_same_page_and_the_same_journal(tmp_path: P
         left.append([VARIES.sub("…", line.replace(run_id, "RUN")) for line in told])
     assert not (tmp_path / "server" / ".council" / "council.db").exists()
     assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("model", ["offline", "gemini"])
+def test_a_look_and_a_drop_need_no_write_to_a_database_that_another_process_holds(home: Path, model: str) -> None:
+    env = environment(COUNCIL_MODEL=model)
+    with Daemon(home, env=ENV) as daemon, closing(sqlite3.connect(":memory:")) as other:
+        daemon.ready()
+        other.isolation_level = None
+        other.execute("ATTACH ? AS home", (str(home / ".council" / "council.db"),))
+        other.execute("BEGIN IMMEDIATE")
+        (home / "facts.md").write_text("Mead is made of honey.")
+        (home / "mine.json").write_text(json.dumps(command(input_artifacts=["facts.md"])))
+        for asked in ("validate", "submit"):
+            told = run_cli(asked, "mine.json", cwd=home, env=env)
+            assert (told.returncode, "locked" in told.stderr) == (0, False), told.stderr
+        daemon.wait("command_waiting", file="mine.json")
+        other.execute("ROLLBACK")
+        daemon.wait("run_ended")
+        assert daemon.stop() == 0
