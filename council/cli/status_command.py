@@ -9,6 +9,7 @@ import typer
 from council.cli.context import AsJson, first_of, state, tell
 from council.desk.overview import FIRST_QUESTION, overview
 from council.engine.records import waited_for
+from council.errors import StorageFailed
 from council.ids import STEWARD
 from council.safety.untrusted import plain_line
 
@@ -31,7 +32,8 @@ def _names(files: list[str]) -> str:
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
-    view = overview(state(ctx).desk())
+    unread: list[StorageFailed] = []
+    view = overview(state(ctx).desk(), unread)
     lines = [f"home    {view.home}"]
     if view.daemon is None:
         lines.append("daemon  not running (start it with `council run`)")
@@ -70,7 +72,9 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         lines.append(f"  … and {more} more")
     if view.recent:
         lines.append("recent")
-    elif not view.runs and not view.waiting_files:
+    elif not (view.runs or view.waiting_files or unread):
         lines.append(f"no run yet: {FIRST_QUESTION} asks the council")
     lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view.recent]
     tell(view.as_json(), lines, as_json=as_json)
+    for error in unread:
+        raise typer.Exit(error.exit_code)

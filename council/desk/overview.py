@@ -14,17 +14,19 @@ from council.budgets.spend import Totals, day_totals
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_files
 from council.engine.ledger import Ledger
-from council.errors import CommandInvalid, JournalDamaged
+from council.errors import CommandInvalid, JournalDamaged, StorageFailed
 from council.ids import timestamp, timestamp_of
 from council.plans.register import waiting_plans
 from council.storage.command_drop import is_command_name, is_left_alone
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
+    from council.engine.ledger import RunEntry
+    from council.plans.plan import Plan
     from council.settings import Home
 
 FIRST_QUESTION = '`council submit --wait --task "…" DOCUMENT`'
-UNOPENED = "database"  # of `degraded`, where a daemon waits until it can open the database
+UNOPENED = "database"  # of `degraded`, where a daemon waits until it can open the database, or nobody can read it
 _RECENT = 10
 _UNFINISHED = 100  # shown of those that no daemon works on: each is a journal to read
 _NOTE_BYTES = 1 << 20
@@ -63,19 +65,33 @@ class HomeState:
         return {name: value for name, value in asdict(self).items() if name not in absent}
 
 
-def overview(desk: Desk) -> HomeState:
-    """Raises ConfigError, StorageFailed."""
-    home, ledger = desk.home, desk.ledger
+def overview(desk: Desk, unread: list[StorageFailed] | None = None) -> HomeState:
+    """What the daemon and the folders tell is there also without the database: its error goes into `unread` and `degraded`.
+    Without `unread` it is raised. Raises ConfigError, StorageFailed."""
+    home = desk.home
     holder = FileLock.holder(home.lock_file)
     published: dict[str, Any] = {"state": "STOPPED"} if holder is None else _published(home)
-    is_open = UNOPENED not in published.get("degraded", {})
-    runs = _under_way(ledger, holder, published)
+    degraded = published.get("degraded", {})
+    runs: list[dict[str, Any]] = published.get("runs", [])
+    unfinished: int | None = None
+    plans: list[Plan] = []
+    recent: list[RunEntry] = []
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    try:
+        if holder is None:
+            runs, unfinished = _under_way(desk.ledger, holder, published), len(desk.ledger.unfinished())
+        if UNOPENED not in degraded:
+            plans, recent = waiting_plans(desk.store, now), desk.ledger.newest(_RECENT, ended_only=True)
+    except StorageFailed as error:
+        if unread is None:
+            raise
+        unread.append(error)
+        degraded = {**degraded, UNOPENED: str(error)}
     bound = {run["file"] for run in runs}
     meant = [name for name in _meant(home.commands) if name not in bound]
     not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
     not_recurring = [f"{home.recurring.name}/{name}" for name in _meant(home.recurring) if not is_command_name(name)]
     refused, newest = refused_files(home.failed)
-    now = int(datetime.now(UTC).timestamp() * 1000)
 
     def redact(name: str) -> str:  # keys are loaded only where there is a name
         return desk.keys.redactor.redact(name)
@@ -85,12 +101,12 @@ def overview(desk: Desk) -> HomeState:
         state=published["state"],
         daemon=holder,
         companions=published.get("companions", []),
-        degraded=published.get("degraded", {}),
+        degraded=degraded,
         edited_settings=edited_settings(home, holder),
         runs=runs,
         unadmitted=published.get("unadmitted", []),
         model=published.get("model"),
-        unfinished=len(ledger.unfinished()) if holder is None else None,
+        unfinished=unfinished,
         not_commands=list(map(redact, (*not_commands, *not_recurring))),
         waiting_files=[redact(name) for name in meant if name not in not_commands],
         refused={"count": refused, "newest": newest and {key: redact(text) for key, text in asdict(newest).items()}},
@@ -102,11 +118,11 @@ def overview(desk: Desk) -> HomeState:
                 "since": timestamp_of(plan.created_ms),
                 "for": plan.principal,
             }
-            for plan in (waiting_plans(desk.store, now) if is_open else ())
+            for plan in plans
         ],
         recent=[
             {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
-            for entry in (ledger.newest(_RECENT, ended_only=True) if is_open else ())
+            for entry in recent
         ],
     )
 

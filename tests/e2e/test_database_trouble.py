@@ -234,3 +234,35 @@ def test_a_look_and_a_drop_need_no_write_to_a_database_that_another_process_hold
         other.execute("ROLLBACK")
         daemon.wait("run_ended")
         assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_status_tells_of_daemon_runs_and_inbox_also_while_the_database_is_out_of_reach(
+    home: Path, kind: str, fake: FakeGemini, env: dict[str, str], gate: Gate, request: pytest.FixtureRequest
+) -> None:
+    env = {**env, "COUNCIL_STORAGE_RETRY_S": "1"}
+    if kind == "server":
+        env["COUNCIL_DATABASE_URL"] = request.getfixturevalue("postgres_url")
+    database = home / ".council" / "council.db"
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, command())
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        (home / "commands" / "notes.txt").write_text("No command.")
+        if kind == "file":
+            database.rename(home / "away.db")
+        else:
+            env["COUNCIL_DATABASE_URL"] = "postgresql://somebody@127.0.0.1:1/none"
+        told = run_cli("status", cwd=home, env=env)
+        assert (told.returncode, told.stderr) == (1, "")
+        assert re.search(r"^daemon  [A-Z_]+, pid [0-9]+", told.stdout, re.MULTILINE)
+        assert "degraded: database: the database " in told.stdout
+        assert re.search(rf"^  {run_id}  (running|waiting)", told.stdout, re.MULTILINE)
+        assert "skipped notes.txt" in told.stdout
+        view = run_cli("status", "--json", cwd=home, env=env)
+        assert (view.returncode, list(json.loads(view.stdout)["degraded"])) == (1, ["database"])
+        if kind == "file":
+            (home / "away.db").rename(database)
+        gate.open()
+        daemon.wait("run_ended", run_id=run_id)
+        assert daemon.stop() == 0
