@@ -66,6 +66,7 @@ class Transaction:
     head: ChainHead
     noted: ChainHead | None  # what the file beside the database knows
     borne_out: bool
+    is_set_back: bool = False  # by a restore, which says so itself
 
     def record(
         self,
@@ -179,7 +180,10 @@ class AuditLog:
         """Notes the end of the chain beside the database, which has committed it. Raises StorageFailed."""
         known = done.noted
         if known is not None and not done.borne_out:
-            log.error("the audit was changed: its head file names record %d, which is not in the database", known.seq)
+            if not done.is_set_back:
+                log.error(
+                    "the audit was changed: its head file names record %d, which is not in the database", known.seq
+                )
             write_head(self._runtime / f"{DISPUTED}{known.seq}-{known.mac[:8]}", known)
         if done.noted != done.head:
             advance_head(self._file, done.noted, done.head)

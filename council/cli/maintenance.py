@@ -88,6 +88,8 @@ def restore(
         lines.append(f"The copy lacks {_listed(unknown.runs)}.")
     if unknown.calls:
         lines.append(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
+    if unknown.records:
+        lines.append("The audit of the copy ends at record {}; its head was at record {}.".format(*unknown.records))
     lines.append("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
     tell({"copy": str(chosen), "set_aside": str(aside) if aside else None, **asdict(unknown)}, lines, as_json=as_json)
 

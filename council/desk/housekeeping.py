@@ -113,6 +113,9 @@ def take_back(desk: Desk, copy: Path) -> tuple[Path | None, CopyLoss]:
     with desk.held():
         aside, lost = taken_back(desk.home, copy.absolute(), admit)
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
+            end, known = transaction.head, transaction.noted
+            if known is not None and known.chain == end.chain and known.seq > end.seq:
+                transaction.is_set_back, lost = True, replace(lost, records=(end.seq, known.seq))
             detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls, "tokens": lost.tokens}
             detail |= {"ended": list(lost.ended[:_AUDITED])} if lost.ended else {}
             transaction.record("effect", RESTORED, STEWARD.id, detail)

@@ -131,7 +131,8 @@ def _copy_of(home: Home, now: datetime) -> Path:
 class CopyLoss:
     """The part of a database that its copy does not know. It is lost when the copy takes its place. `ended` are runs that
     the copy holds unfinished, and the database ended: their end goes along. `told` False: the database does not say it any
-    more. Then `unfinished` are those that go on at the next start, whether they have ended or not."""
+    more. Then `unfinished` are those that go on at the next start, whether they have ended or not. `records`: the last record
+    of the audit in the copy, and the last one that its head file knows, where that is later."""
 
     runs: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -139,6 +140,7 @@ class CopyLoss:
     calls: int = 0
     tokens: int = 0
     told: bool = True
+    records: tuple[int, int] | None = None
 
 
 def taken_back(home: Home, copy: Path, admit: Callable[[Tx], None]) -> tuple[Path | None, CopyLoss]:

@@ -282,7 +282,9 @@ def test_after_a_restore_the_first_finding_says_that_a_copy_was_taken_back(home:
     run(home, input_artifacts=["a.md"])
     assert run_cli("backup", str(tmp_path / "copy.db"), cwd=home).returncode == 0
     run(home, task="A second one?", input_artifacts=["a.md"])
-    assert run_cli("restore", str(tmp_path / "copy.db"), "--yes", cwd=home).returncode == 0
+    restored = run_cli("restore", str(tmp_path / "copy.db"), "--yes", cwd=home)
+    assert (restored.returncode, restored.stderr) == (0, "")
+    assert "The audit of the copy ends at record 1; its head was at record 2." in restored.stdout
     first, *others = run_cli("audit", "verify", cwd=home).stdout.splitlines()
     assert re.search(r"A copy of the database was taken back on \S+Z \(record [0-9]+\)\.$", first)
     assert all("taken back" not in line for line in others)
