@@ -66,8 +66,8 @@ class HomeState:
 
 
 def overview(desk: Desk, unread: list[StorageFailed] | None = None) -> HomeState:
-    """What the daemon and the folders tell is there also without the database: its error goes into `unread` and `degraded`.
-    Without `unread` it is raised. Raises ConfigError, StorageFailed."""
+    """The state, without the database's part if it cannot be read: its error goes into `unread` and `degraded`. It is raised
+    where no `unread` is given. Raises ConfigError, StorageFailed."""
     home = desk.home
     holder = FileLock.holder(home.lock_file)
     published: dict[str, Any] = {"state": "STOPPED"} if holder is None else _published(home)
