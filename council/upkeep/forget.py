@@ -27,7 +27,7 @@ from council.errors import DaemonRunning, PathRefused
 from council.ids import sha256_hex
 from council.safety.untrusted import clean
 from council.systems import Core
-from council.upkeep.copies import blocks_of
+from council.upkeep.copies import blocks_of, copies_of
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import NameSpan, Span
 from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand, beyond_forget
@@ -44,7 +44,7 @@ _SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "dklen": 32}
 class ForgetSurvey(msgspec.Struct, frozen=True):
     """The state before anything was changed: in how many files of each kind something is to go, and what of a run is a
     person's. `set_aside` are databases that a restore left, and that go. `unread` are runs whose journals are damaged.
-    `as_recorded` are files that are as the audit tells, `changed` those that are not."""
+    `as_recorded` are files that are as the audit tells, `changed` those that are not. `copies` counts the daily copies."""
 
     counts: dict[str, int]
     left: tuple[str, ...] = ()
@@ -52,10 +52,11 @@ class ForgetSurvey(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()
     as_recorded: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    copies: int = 0
 
 
 class ForgetRecord(msgspec.Struct, frozen=True):
-    """The record that stays, without the text. `counts`, `set_aside` and `unread` are those of the survey.
+    """The record that stays, without the text. `counts`, `set_aside`, `unread` and `copies` are those of the survey.
 
     `digest` is scrypt of the text (of the run's id when there was none), salted with the secret of the run `run_id`. The
     marks show its beginning. `left` names a person's files that still hold it, and databases that may. `unseen` counts
@@ -72,6 +73,7 @@ class ForgetRecord(msgspec.Struct, frozen=True):
     unseen: int = 0
     lanes: int = 0
     unread: tuple[str, ...] = ()
+    copies: int = 0
 
 
 class Forgetting:
@@ -106,12 +108,13 @@ class Forgetting:
             return tuple(known), tuple(changed)
 
         known, changed = await asyncio.to_thread(audited)
+        copies = len(copies_of(self._core.home)) if self._core.store.is_sqlite else 0
         if job.whole is None:
-            return ForgetSurvey(counts, left, set_aside, as_recorded=known, changed=changed)
+            return ForgetSurvey(counts, left, set_aside, as_recorded=known, changed=changed, copies=copies)
         of_run = await asyncio.to_thread(job.whole.look)
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
         return ForgetSurvey(
-            counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known, changed
+            counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known, changed, copies
         )
 
     def _record_rewritten(self, paths: Sequence[str], changed: Sequence[str]) -> None:
@@ -155,6 +158,7 @@ class Forgetting:
             unseen=left.unseen,
             lanes=traces.lanes(),
             unread=found.unread,
+            copies=found.copies,
         )
 
     async def _prepared(self) -> _Job:
@@ -211,6 +215,8 @@ class Forgetting:
             notes.append(
                 f"Deleted, because it may contain the text: {_listed(done.set_aside)}, which a restore had set aside."
             )
+        if done.copies:
+            notes.append(f"One copy of now has replaced {done.copies} daily cop{'ies' if done.copies != 1 else 'y'}.")
         if done.left:
             notes.append(f"Still in these files, which Council does not change: {_listed(done.left)}.")
         if done.lanes:

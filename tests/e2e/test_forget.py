@@ -140,6 +140,9 @@ def test_a_database_of_a_persons_is_left_and_named_and_one_that_was_set_aside_go
 ) -> None:
     runtime = told / ".council"
     assert run_cli("backup", str(runtime / "mine.db"), cwd=told, env=env).returncode == 0
+    (runtime / "copies").mkdir()
+    for day in ("26", "27"):
+        shutil.copy(runtime / "mine.db", runtime / "copies" / f"council-202611{day}.db")
     before = (runtime / "mine.db").read_bytes()
     assert run_cli("restore", str(runtime / "mine.db"), "--yes", cwd=told, env=env).returncode == 0
     done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
@@ -147,6 +150,8 @@ def test_a_database_of_a_persons_is_left_and_named_and_one_that_was_set_aside_go
     notes = " ".join(json.loads(done.stdout)["notes"])
     assert "Deleted, because it may contain the text: `.council/council.db.before-restore`" in notes
     assert "which Council does not change: `.council/mine.db`" in notes
+    assert "One copy of now has replaced 2 daily copies." in notes
+    assert [path.name for path in (runtime / "copies").iterdir()] == ["council-20261127.db"]
     assert (runtime / "mine.db").read_bytes() == before
     assert holding(told) == [".council/mine.db"]
 
