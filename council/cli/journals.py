@@ -123,11 +123,17 @@ def journal(
     cli = state(ctx)
     desk = cli.desk()
     if import_ is not None:
+        source = ctx.get_parameter_source("run")
+        if as_jsonl or (source is not None and source.name == "COMMANDLINE"):
+            raise UsageError(
+                "--import goes with neither RUN nor --jsonl.", fix="leave them out: the file names its run"
+            )
         fix = "name a file that `council journal --jsonl` printed"
         try:
             data = read_limited(import_, _MAX_IMPORT_BYTES)
         except FileNotFoundError:
-            raise UsageError(f"{import_} does not exist.", fix=fix) from None
+            what = "--import cannot read standard input" if str(import_) == "-" else f"{import_} does not exist"
+            raise UsageError(f"{what}.", fix=fix) from None
         header = imported(desk, data, time.time_ns())
         typer.echo(f"Run {header.run_id} is imported: `council replay {header.run_id}` renders its page.")
         return

@@ -187,7 +187,7 @@ def require_whole(copy: Path) -> None:
     """Raises UsageError for what is no whole database of Council that this version knows."""
     fix = "`council doctor` names the copies there are"
     if not copy.is_file():
-        raise UsageError(f"{copy} does not exist.", fix=fix)
+        raise UsageError(f"{copy} {'is not a regular file' if copy.exists() else 'does not exist'}.", fix=fix)
     try:
         flaw = flaw_in(copy)
         version = "" if flaw else look_into(copy, version_of)

@@ -43,7 +43,7 @@ from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.command_drop import is_command_name
 from council.storage.drivers import PostgresDriver, flaw_in, network_file_system
-from council.storage.files import FileLock, read_limited
+from council.storage.files import FileLock, read_limited, storage_failed
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
@@ -220,7 +220,9 @@ def check_folders(home: Home) -> Iterator[Check]:
             with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
                 pass
         except OSError as error:
-            yield Check(name, "fail", f"cannot be written ({error.strerror})", f"chmod u+rwx {place}")
+            is_denied = isinstance(error, PermissionError)
+            fix = f"chmod u+rwx {place}" if is_denied else storage_failed(error, name).fix
+            yield Check(name, "fail", f"cannot be written ({error.strerror})", fix)
             continue
         if folder == home.runtime and folder.stat().st_mode & 0o077:
             yield Check(name, "warn", "others may read the prompts in it", f"chmod 700 {place}")
@@ -378,7 +380,9 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
     if os.access(path, os.W_OK):
         yield Check(name, "ok", runs)
     else:
-        yield Check(name, "fail", f"{runs}; this user cannot write {path.name}", f"chmod u+rw {shlex.quote(str(path))}")
+        is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+        fix = "make the file system writable" if is_read_only else f"chmod u+rw {shlex.quote(str(path))}"
+        yield Check(name, "fail", f"{runs}; this user cannot write {path.name}", fix)
 
 
 def check_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Iterator[Check]:

@@ -122,6 +122,14 @@ def test_a_journal_is_brought_into_another_home_and_replayed_there(
     [run_id] = run_ids(home)
     (tmp_path / "run.jsonl").write_text("\n".join(printed(home)) + "\n")
     other = make_home(tmp_path / "other")
+    for given, told in (
+        (["last", "--import", str(tmp_path / "run.jsonl")], "--import goes with neither RUN nor --jsonl"),
+        (["--import", str(tmp_path / "run.jsonl"), "--jsonl"], "--import goes with neither RUN nor --jsonl"),
+        (["--import", "-"], "--import cannot read standard input"),
+        (["--import", "nowhere"], "nowhere does not exist"),
+    ):
+        refused = run_cli("journal", *given, cwd=other)
+        assert (refused.returncode, told in refused.stderr) == (2, True), refused.stderr
     brought = run_cli("journal", "--import", str(tmp_path / "run.jsonl"), cwd=other)
     assert (brought.returncode, f"Run {run_id} is imported" in brought.stdout) == (0, True), brought.stderr
     assert run_cli("replay", run_id, cwd=other).stdout == (home / "artifacts" / "out.md").read_text()

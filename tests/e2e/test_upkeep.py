@@ -357,7 +357,8 @@ def test_a_copy_that_was_cut_short_is_named_and_the_whole_one_before_it_takes_th
     assert "restore FILE" in run_cli("doctor", cwd=home, env=ENV).stdout
 
 
-def test_a_database_is_not_restored_from_itself(home: Path, ids: list[str]) -> None:
+def test_a_database_is_not_restored_from_itself_nor_from_a_device(home: Path, ids: list[str]) -> None:
+    assert "/dev/null is not a regular file" in run_cli("restore", "/dev/null", "--yes", cwd=home, env=ENV).stderr
     same = run_cli("restore", ".council/council.db", "--yes", cwd=home, env=ENV)
     assert (same.returncode, "is the database of this home itself" in same.stderr) == (2, True)
     assert not (home / ".council" / "council.db.before-restore").exists()

@@ -86,14 +86,23 @@ def test_what_stands_in_a_folders_place_is_named_with_the_command_that_mends_it(
         assert checks[f"{folder.name}/"].fix == f"mv {folder} {folder}.aside && council init {home.root}"
 
 
-def test_a_folder_that_cannot_be_written_fails(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "fix"),
+    [
+        (PermissionError(13, "Permission denied"), "chmod u+rwx "),
+        (OSError(30, "Read-only file system"), "make that file"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_fails(
+    home: Home, monkeypatch: pytest.MonkeyPatch, error: OSError, fix: str
+) -> None:
     def refuse(*, dir: Path, prefix: str) -> object:  # root may write anywhere, so that the mode alone proves nothing
-        raise PermissionError(13, "Permission denied")
+        raise error
 
     monkeypatch.setattr(doctor.tempfile, "NamedTemporaryFile", refuse)
     check = found(home)["commands/"]
-    assert (check.status, check.message) == ("fail", "cannot be written (Permission denied)")
-    assert check.fix.startswith("chmod u+rwx ")
+    assert (check.status, check.message) == ("fail", f"cannot be written ({error.strerror})")
+    assert check.fix.startswith(fix)
 
 
 def test_run_time_files_that_others_can_read_are_a_warning(home: Home) -> None:
