@@ -47,6 +47,11 @@ def half_copies(home: Home) -> list[Path]:
     return [path for pattern in patterns for path in sorted(home.runtime.glob(pattern))]
 
 
+def set_aside(home: Home) -> list[Path]:
+    """The databases that restores have replaced, each with what its log holds."""
+    return sorted(home.runtime.glob(f"{DATABASE_FILE}.before-restore*"))
+
+
 def day_of(copy: Path) -> datetime:
     """The beginning of the day of a daily copy (UTC)."""
     return datetime.strptime(copy.stem, "council-%Y%m%d").replace(tzinfo=UTC)

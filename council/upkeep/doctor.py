@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -48,7 +48,7 @@ from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.turns.model_building import build_model, provider_of
-from council.upkeep.copies import copies_of, day_of, flaw_of
+from council.upkeep.copies import copies_of, day_of, flaw_of, set_aside
 from council.upkeep.model_trial import trial
 from council.upkeep.repair import damaged_sessions, session_files, strays
 
@@ -118,7 +118,7 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
         return checks
     store = look_at(home, settings)
     if settings.database_url is None and (home.runtime / DATABASE_FILE).exists():
-        checks += [*check_sqlite(), *check_copies(home, store, clock)]
+        checks += [*check_sqlite(), *check_copies(home, store, clock), *check_set_aside(home)]
     if lost := lost_end(store, home.runtime):
         fix = "council audit verify; then council restore, if a copy has the records, or council audit renew to accept their loss"
         checks.append(Check("lost records", "warn", lost, fix))
@@ -407,6 +407,20 @@ def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:
         yield Check(
             "daily copies", "warn", f"the newest is {copies[0].name}, but the newest run was on {finished}", fix
         )
+
+
+def check_set_aside(home: Home) -> Iterator[Check]:
+    """The databases that restores have replaced: nothing else lets go of them but `forget`."""
+    shown = []
+    for path in set_aside(home):
+        if path.name.endswith(("-wal", "-shm")):
+            continue
+        status = path.stat()
+        day = datetime.fromtimestamp(status.st_mtime, UTC)
+        shown.append(f"{path.name} ({status.st_size / (1 << 20):.1f} MiB, last written on {day:%Y-%m-%d})")
+    if shown:
+        told = "replaced by `council restore`, and may be removed: rm .council/council.db.before-restore*"
+        yield Check("set aside", "ok", f"{_listed(shown)}: {told}")
 
 
 def check_schedules(home: Home, types: CommandTypes) -> Iterator[Check]:

@@ -37,7 +37,7 @@ from council.storage.store import Tx
 from council.storage.versions import DATABASE_FILE
 from council.systems import Core
 from council.typed_json import convert
-from council.upkeep.copies import CHANGING, copies_of, half_copies, renew_copies
+from council.upkeep.copies import CHANGING, copies_of, half_copies, renew_copies, set_aside
 from council.upkeep.forgotten_text import NameSpan, Span
 from council.upkeep.table_words import change_words, count_words
 from council.upkeep.text_files import (
@@ -61,7 +61,6 @@ _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
-_SET_ASIDE = f"{DATABASE_FILE}.before-restore*"
 _PAGE = 200  # runs at a time
 Counts = dict[str, int]
 _Stamp = tuple[int, int, int]
@@ -200,16 +199,16 @@ class Traces:
                         renew()
                 if not had_copies:
                     copy.unlink()
-            for path in [*self._home.runtime.glob(_SET_ASIDE), *half_copies(self._home)]:
+            for path in [*set_aside(self._home), *half_copies(self._home)]:
                 path.unlink(missing_ok=True)
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""
-        return tuple(self._named(path for path in self._home.runtime.glob(_SET_ASIDE) if is_database(path)))
+        return tuple(self._named(path for path in set_aside(self._home) if is_database(path)))
 
     def databases(self) -> tuple[str, ...]:
         """SQLite files in `.council/` that are none of ours: what they hold is not looked at, and they stay."""
-        ours = {*copies_of(self._home), *half_copies(self._home), *self._home.runtime.glob(_SET_ASIDE)}
+        ours = {*copies_of(self._home), *half_copies(self._home), *set_aside(self._home)}
         return tuple(
             self._named(path for path in files_below(self._home.runtime) if path not in ours and is_database(path))
         )

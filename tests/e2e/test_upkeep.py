@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -350,6 +351,10 @@ def test_a_copy_that_was_cut_short_is_named_and_the_whole_one_before_it_takes_th
     restored = run_cli("restore", "--yes", cwd=home, env=ENV)
     assert (restored.returncode, f"{daily} is not a complete copy" in restored.stderr) == (0, True)
     assert f"{older.name} is the database now" in restored.stdout
+    looked = run_cli("doctor", cwd=home, env=ENV).stdout
+    assert re.search(
+        r"ok +set aside +council\.db\.before-restore \([0-9.]+ MiB, last written on \S+\): .*removed", looked
+    )
     for damaged in (older, home / ".council" / "council.db"):
         cut_off(damaged)
     refused = run_cli("restore", "--yes", cwd=home, env=ENV)
