@@ -114,7 +114,7 @@ def take_back(desk: Desk, copy: Path) -> tuple[Path | None, CopyLoss]:
         aside, lost = taken_back(desk.home, copy.absolute(), admit)
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
             end, known = transaction.head, transaction.noted
-            if known is not None and known.chain == end.chain and known.seq > end.seq:
+            if known is not None and known.seq > end.seq and (known.chain == end.chain or not end.seq):
                 transaction.is_set_back, lost = True, replace(lost, records=(end.seq, known.seq))
             detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls, "tokens": lost.tokens}
             detail |= {"ended": list(lost.ended[:_AUDITED])} if lost.ended else {}

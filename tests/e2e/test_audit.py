@@ -278,6 +278,15 @@ def test_a_chain_begun_anew_is_a_finding_until_the_steward_accepts_it(home: Path
     assert "the chain itself is damaged" in run_cli("audit", "renew", "--yes", cwd=home).stderr
 
 
+def test_a_restore_of_a_copy_from_before_the_first_record_logs_no_error(home: Path, tmp_path: Path) -> None:
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    assert run_cli("backup", str(tmp_path / "copy.db"), cwd=home).returncode == 0
+    run(home, input_artifacts=["a.md"])
+    restored = run_cli("restore", str(tmp_path / "copy.db"), "--yes", cwd=home)
+    assert (restored.returncode, restored.stderr) == (0, "")
+    assert "The audit of the copy ends at record 0; its head was at record 1." in restored.stdout
+
+
 def test_after_a_restore_the_first_finding_says_that_a_copy_was_taken_back(home: Path, tmp_path: Path) -> None:
     run(home, input_artifacts=["a.md"])
     assert run_cli("backup", str(tmp_path / "copy.db"), cwd=home).returncode == 0
