@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from types import new_class
 from typing import Annotated, Any, Literal, get_args
@@ -548,6 +549,9 @@ def describe(app: FastAPI, types: CommandTypes) -> None:
         command = json.loads(spelled)
         kinds = (*_KINDS, AnyEvent)
         (*_, event), defined = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+        for schema in defined.values():
+            if "description" in schema:  # as older versions of msgspec leave it
+                schema["description"] = cleandoc(schema["description"])
         branches = command.pop("definitions")
         for name in ("ask", "answer", *get_args(Decision)):
             keys = deepcopy(branches[types[name].model.__name__])

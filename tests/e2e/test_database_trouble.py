@@ -249,6 +249,7 @@ def test_status_tells_of_daemon_runs_and_inbox_also_while_the_database_is_out_of
         drop_command(home, command())
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         (home / "commands" / "notes.txt").write_text("No command.")
+        wait_until(lambda: run_id in (home / ".council" / "state.json").read_text(), "the daemon tells of the run")
         if kind == "file":
             database.rename(home / "away.db")
         else:

@@ -6,7 +6,9 @@ The models answer from the prompt they got. `Browsing.complaints` holds what the
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from pathlib import Path
 
 import httpx2
@@ -88,7 +90,7 @@ def test_files_that_wait_are_told_in_parts_and_so_are_those_that_are_no_commands
         second = steward.get("/now.json?queue=2").json()["queue"]
         assert [second[name] for name in ("of", "parts", "rows")] == [60, 2, names[50:]]
         (here.home / "commands" / "minutes.docx").write_bytes(b"PK")
-        (here.home / "council.toml").touch()
+        os.utime(here.home / "council.toml", (time.time() + 60, time.time() + 60))
         page = steward.get("/now").text
         assert 'href="/now?queue=2" rel="next"' in page
         assert 'these files are no commands: <span class="mono">minutes.docx</span>.' in page
