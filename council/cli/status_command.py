@@ -55,7 +55,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         lines.append(f"inbox   {_names(view.waiting_files)}")
     if view.not_commands:
         lines.append(f"skipped {_names(view.not_commands)}")
-        lines.append("        (no command by name or content; `council validate FILE` says why)")
+        lines.append("        (not command files; `council validate FILE` says why)")
     if newest := view.refused["newest"]:
         count = view.refused["count"]
         files = "1 file" if count == 1 else f"{count} files"

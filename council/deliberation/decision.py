@@ -60,8 +60,8 @@ def look_up(transcript: Transcript, own_paths: Sequence[str] = ()) -> Quotations
     for turn in transcript.turns():
         said += [turn.result.text, *([turn.stance.position, turn.stance.would_change] if turn.stance else [])]
     issued = [item.id for item in transcript.evidence() if item.id]
-    asked = f"{transcript.task}\n{transcript.day}"  # both are known without a citation
-    return Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)], asked)
+    task, day = transcript.task, transcript.day  # both are known without a citation
+    return Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", task)], task, day)
 
 
 def decide(

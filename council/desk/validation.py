@@ -74,7 +74,9 @@ def judge(
             command = validate(types, document)
     except NotACommand:
         fix = f"begin it with ---, the keys output_artifact_path, config, …, and ---, then the task. {ASK_ABOUT}"
-        return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
+        return FileVerdict(
+            (Problem("this is not a command file: no front matter with a command's keys begins it", fix),)
+        )
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)), code=error.code)
     if desk is not None and desk.keys.redactor.redact(file.name) != file.name:

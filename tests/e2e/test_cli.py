@@ -713,6 +713,6 @@ def test_submit_refuses_markdown_that_is_no_command_and_drops_nothing(quick: Pat
     (quick / "notes.md").write_text("# Notes\n\nNo front matter here.\n")
     done = run_cli("submit", "notes.md", *arguments, cwd=quick)
     assert done.returncode == 2
-    assert "its front matter has none of a command's keys" in done.stderr
+    assert "this is not a command file: no front matter with a command's keys begins it" in done.stderr
     assert 'To ask about a document, use `council submit --wait --task "…" FILE`' in done.stderr
     assert not (quick / "commands" / "notes.md").exists()

@@ -95,6 +95,11 @@ _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `bot
     re.IGNORECASE | re.DOTALL,
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
+_OF_TODAY = re.compile(
+    r"\b(?:today|tonight|now|as of|currently|heut\w*|jetzt|aktuell|derzeit|stand (?:vom|am|heute)|aujourd['’]hui|hoy|oggi"
+    r"|vandaag)\b",
+    re.IGNORECASE,
+)
 _ONE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
@@ -291,11 +296,14 @@ def _keys(figure: Figure) -> set[object]:
 
 
 class CitedFigures:
-    """Looks figures up in the passages that were read, and in the words of the `task`."""
+    """Looks figures up in the passages that were read, and in the words of the `task`. The `day` of the run is known, too: other
+    figures follow from it, but only a sentence that speaks of today may give it."""
 
-    def __init__(self, passages: Sequence[Passage], task: str = "") -> None:
+    def __init__(self, passages: Sequence[Passage], task: str = "", day: str = "") -> None:
         self._passages = passages
-        self._words = task
+        self._words = f"{task}\n{day}"
+        self._asked = FigureIndex(figures(task))
+        self._today = FigureIndex(figures(day))
         self._left = {"counts": _MAX_DERIVED, "others": _MAX_DERIVED}
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
         self._cells: dict[int, Cells] = {}
@@ -309,10 +317,6 @@ class CitedFigures:
     @cached_property
     def _task(self) -> tuple[Figure, ...]:
         return tuple(figures(self._words))
-
-    @cached_property
-    def _asked(self) -> FigureIndex:
-        return FigureIndex(self._task)
 
     @cached_property
     def _weekdays(self) -> set[int]:
@@ -402,7 +406,8 @@ class CitedFigures:
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))
             return "said" if figure.weekday in known else None
-        if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
+        is_today = self._today.says(figure) and _OF_TODAY.search(sentence)
+        if is_today or self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
         if _is_one_length(figure) and any(each.index.is_by(figure) for each in lines):
             return "said"

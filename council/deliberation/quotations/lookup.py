@@ -229,13 +229,18 @@ def _wanted(words: str) -> _SearchedQuotation:
 
 class Quotations:
     """Looks quotations up in what one run read. `said`: words of the agents and the steward, which an uncited quotation
-    may repeat. `issued`: the ids of all evidence. `task`: what the steward asks for."""
+    may repeat. `issued`: the ids of all evidence. `task`: what the steward asks for. `day`: that of the run."""
 
     def __init__(
-        self, passages: Sequence[Passage], issued: Iterable[str], said: Iterable[str] = (), task: str = ""
+        self,
+        passages: Sequence[Passage],
+        issued: Iterable[str],
+        said: Iterable[str] = (),
+        task: str = "",
+        day: str = "",
     ) -> None:
         self.passages = passages
-        self.figures = CitedFigures(passages, task)
+        self.figures = CitedFigures(passages, task, day)
         self._task = task
         self._words: dict[str, bool] = {}  # ids that the matter itself uses as words
         self._spoken = tuple(said)

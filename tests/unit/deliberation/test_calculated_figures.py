@@ -845,3 +845,19 @@ def test_a_difference_without_its_unit_a_week_of_working_days_and_a_little_more(
 )
 def test_a_quotient_that_the_sentence_names_follows_from_both_numbers(text: str, wrong: list[str]) -> None:
     assert marked(text, "There are 412 pupils and 24 teachers.") == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [
+        ("As of 30 November 2026, the offer stands [E1].", True),
+        ("Am heutigen 30. November 2026 gilt das Angebot noch [E1].", True),
+        ("The offer is valid for another 15 days [E1].", True),
+        ("The offer is valid until 30 November 2026 [E1].", False),
+        ("The repair in November cost 1,860 EUR [E1].", False),
+    ],
+)
+def test_the_day_of_the_run_is_no_deadline_of_a_cited_line(text: str, is_right: bool) -> None:
+    source = "The offer is valid until 15 December 2026. The repair of 3 September cost 1,860 EUR.\n"
+    look = Quotations([Passage("E1", "a.md", 1, source)], ["E1"], day="2026-11-30")
+    assert (NOT_IN_CITED_LINES not in look.check(text).text) is is_right
