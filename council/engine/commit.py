@@ -39,8 +39,8 @@ class StoreEntry:
 
 
 def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
-    """Writes every output beside its final place, and syncs all but copies: in a thread, for a file system that syncs makes
-    who creates a file wait. Raises StorageFailed; then nothing stays staged."""
+    """Writes every output beside its final place, and syncs all but copies. It belongs in a thread: while a file system syncs,
+    even making a file may wait. Raises StorageFailed; then nothing stays staged."""
     staged: list[CommitFile] = []
     try:
         with root.folders() as opened:

@@ -256,8 +256,8 @@ class Journal:
         found out again and nobody paid for.
 
         What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
-        was asked something else, StorageFailed when a record cannot be written. Then the answer is kept in memory, and the next
-        try of the same step writes it without asking again.
+        was asked something else and the journal is not closed, StorageFailed when a record cannot be written. Then the answer
+        is kept in memory, and the next try of the same step writes it without asking again.
         """
         known = self._found(name)
         if known is not None:
