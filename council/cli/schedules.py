@@ -10,11 +10,16 @@ from typing import Annotated
 import typer
 
 from council.cli.context import aligned, state, tell
+from council.desk.desk import Desk
 from council.desk.recurring_folder import (
+    NEVER_PAUSED,
+    Pause,
     find_file,
+    load_pauses,
     recurring_command,
     recurring_folder,
     recurring_states,
+    save_pause,
     to_the_minute,
 )
 from council.ids import SystemClock, timestamp
@@ -71,9 +76,7 @@ def pause(ctx: typer.Context, file: File) -> None:
 
     A run under way continues.
     """
-    with recurring_folder(state(ctx).desk()) as folder:
-        name = find_file(folder.list(), file)
-        folder.pause(name, SystemClock().now())
+    name, _ = _hold(state(ctx).desk(), file, holds=True)
     typer.echo(f"{name} is paused; `council schedule resume {quote(name)}` resumes it.")
 
 
@@ -83,10 +86,17 @@ def resume(ctx: typer.Context, file: File) -> None:
 
     What was due during the pause is not run later.
     """
-    with recurring_folder(state(ctx).desk()) as folder:
+    name, has_changed = _hold(state(ctx).desk(), file, holds=False)
+    told = f"is resumed; `council schedule next {quote(name)}` shows when it is due" if has_changed else "is not paused"
+    typer.echo(f"{name} {told}.")
+
+
+def _hold(desk: Desk, file: str, *, holds: bool) -> tuple[str, bool]:
+    """Makes the pause of a recurring command hold, or end; its file's name, and whether that changed anything."""
+    with recurring_folder(desk) as folder:
         name = find_file(folder.list(), file)
-        if not folder.is_paused(name):
-            typer.echo(f"{name} is not paused.")
-            return
-        folder.resume(name, SystemClock().now())
-    typer.echo(f"{name} is resumed; `council schedule next {quote(name)}` shows when it is due.")
+    with desk.safe() as safe:
+        if load_pauses(safe.store).get(name, NEVER_PAUSED).holds == holds:
+            return name, False
+        safe.store.write_now(lambda tx: save_pause(tx, name, Pause(holds, SystemClock().now())))
+    return name, True

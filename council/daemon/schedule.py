@@ -17,7 +17,16 @@ import msgspec
 
 from council.commands.file_formats import NotACommand
 from council.commands.recurring import RecurringCommand, occurrence_pattern
-from council.desk.recurring_folder import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
+from council.desk.recurring_folder import (
+    NEVER_PAUSED,
+    Pause,
+    RecurringFile,
+    RecurringFolder,
+    Sighting,
+    load_pauses,
+    load_sightings,
+    save_sightings,
+)
 from council.engine.admission import answered
 from council.engine.receipts import IdBinding, Receipts
 from council.errors import CommandInvalid, StorageFailed
@@ -72,7 +81,11 @@ class Scheduler:
             for name in self._sightings.keys() - listing.files.keys():
                 del self._sightings[name]
                 self._unsaved = True
-            looks = [self._look_at(name, status, now) for name, status in sorted(listing.files.items())]
+            pauses = load_pauses(self._store) if listing.files else {}
+            looks = [
+                self._look_at(name, status, pauses.get(name, NEVER_PAUSED), now)
+                for name, status in sorted(listing.files.items())
+            ]
             if self._unsaved:
                 save_sightings(self._store, self._sightings)
                 self._unsaved = False
@@ -81,16 +94,16 @@ class Scheduler:
             return _STORAGE_RETRY_S
         return min((seconds for seconds in looks if seconds is not None), default=None)
 
-    def _look_at(self, name: str, status: os.stat_result, now: datetime) -> float | None:
+    def _look_at(self, name: str, status: os.stat_result, pause: Pause, now: datetime) -> float | None:
         is_fresh = 0 <= now.timestamp() - status.st_mtime < self.quiet_s
         try:
             known = self._read(name, status, is_fresh=is_fresh)
             if known is None:
                 return self.quiet_s
-            if known.file is None or self._folder.is_paused(name):
+            if known.file is None or pause.holds:
                 return None
             schedule = known.file.command.schedule
-            sighting = self._sight(known.file.command, now)
+            sighting = self._sight(known.file.command, pause.since, now)
             if known.counted_from != sighting.counted_from:
                 known.counted_from = sighting.counted_from
                 known.due = next(schedule.after(sighting.counted_from), None)
@@ -132,7 +145,7 @@ class Scheduler:
         self._known[name] = _Reading(mark, file)
         return self._known[name]
 
-    def _sight(self, command: RecurringCommand, now: datetime) -> Sighting:
+    def _sight(self, command: RecurringCommand, resumed: datetime | None, now: datetime) -> Sighting:
         """The memory of the file, made or mended. A new file, a new schedule, and a clock that was set back begin to
         count now; a resumed file began when it was resumed."""
         old = self._sightings.get(command.file)
@@ -142,7 +155,6 @@ class Scheduler:
             sighting = Sighting(now, str(command.schedule), last_fire)
             if old is None or old.schedule != sighting.schedule:
                 self._events.publish(ScheduleSighting(file=command.file, schedule=sighting.schedule))
-        resumed = self._folder.resumed_at(command.file)
         if resumed is not None and sighting.counted_from < resumed <= now:
             sighting = msgspec.structs.replace(sighting, first_seen=resumed)
         if sighting != old:

@@ -1,5 +1,5 @@
-"""`commands/recurring/` on disk: its files, the notes beside the bad ones, the marks of paused ones, and what is
-remembered of each. Says when each is due; the scheduler drops what is.
+"""`commands/recurring/` on disk: its files, and the notes beside the bad ones. What is remembered of each stands in the
+database: its last occurrence, and its pause. Says when each is due; the scheduler drops what is.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from council.proposals import nearest
 from council.settings import Home
 from council.storage.command_drop import COMMAND_ENDINGS, NOTE_ENDING, is_command_name, is_left_alone, require_owner
 from council.storage.files import as_storage_failed, write_atomic
-from council.storage.marks import mark, note_mark
+from council.storage.marks import MARKS, SET_MARK, mark, note_mark
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
-from council.storage.store import Store
+from council.storage.store import Store, Tx
 from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
 _MARK = "schedules"
+_PAUSE = "schedule/"  # and the file's name
 _MEND = "Correct the file in its place. It is never moved, and is scheduled again as soon as it is valid."
 
 
@@ -125,39 +126,6 @@ class RecurringFolder:
     def _page(self, name: str) -> Path:
         return self._home.recurring / f"{name}{NOTE_ENDING}"
 
-    # ── pausing ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    # Two marks per file: `.paused` pauses it, and `.resumed` says since when occurrences count again. Each is written
-    # whole and read by the daemon, which writes neither: no order of events, and no kill, can lose or repeat a run.
-
-    def is_paused(self, name: str) -> bool:
-        return self._mark(name, "paused").exists()
-
-    def pause(self, name: str, now: datetime) -> None:
-        """Raises StorageFailed."""
-        self._write_mark(name, "paused", now)
-
-    def resume(self, name: str, now: datetime) -> None:
-        """Ends the pause; occurrences that came due in it are not made up for. Raises StorageFailed."""
-        self._write_mark(name, "resumed", now)
-        with as_storage_failed(f"Cannot remove {self._mark(name, 'paused')}"):
-            self._mark(name, "paused").unlink(missing_ok=True)
-
-    def resumed_at(self, name: str) -> datetime | None:
-        try:
-            moment = datetime.fromisoformat(self._mark(name, "resumed").read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return moment if moment.tzinfo is not None else None
-
-    def _write_mark(self, name: str, mark: str, now: datetime) -> None:
-        self._home.ensure_runtime()
-        with as_storage_failed(f"Cannot make {self._home.schedule_marks}"):
-            self._home.schedule_marks.mkdir(mode=0o700, exist_ok=True)
-        write_atomic(self._mark(name, mark), now.isoformat().encode())
-
-    def _mark(self, name: str, mark: str) -> Path:
-        return self._home.schedule_marks / f"{name}.{mark}"
-
 
 def find_file(listing: FolderListing, given: str) -> str:
     """The one recurring file that `given` means: its name, its path, or its name without ending. Raises UsageError."""
@@ -209,13 +177,13 @@ class RecurringState:
 
 def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
     """Every file of the folder, by name. Raises ConfigError, StorageFailed."""
-    receipts, sightings, states = desk.receipts, load_sightings(desk.store), []
+    receipts, sightings, pauses, states = desk.receipts, load_sightings(desk.store), load_pauses(desk.store), []
     with recurring_folder(desk) as folder:
         listing = folder.list()
         why = f"skipped: its name ends in none of {', '.join(COMMAND_ENDINGS)}"
         states += [RecurringState(name, paused=False, error=why) for name in listing.others]
         for name, status in listing.files.items():
-            state = RecurringState(name, folder.is_paused(name))
+            state = RecurringState(name, pauses.get(name, NEVER_PAUSED).holds)
             try:
                 command = recurring_command(folder, name, status)
             except CommandInvalid as error:
@@ -267,3 +235,24 @@ def load_sightings(store: Looking) -> dict[str, Sighting]:
 def save_sightings(store: Store, sightings: dict[str, Sighting]) -> None:
     """Raises StorageFailed."""
     note_mark(store, _MARK, msgspec.json.encode(sightings).decode())
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """The last change of one file's pause: whether it `holds` since then, or has ended then."""
+
+    holds: bool
+    since: datetime | None = None
+
+
+NEVER_PAUSED = Pause(holds=False)
+
+
+def load_pauses(store: Looking) -> dict[str, Pause]:
+    """Loads every pause, also those that have ended, by file name. Raises StorageFailed."""
+    rows = store.read(lambda tx: tx.execute(MARKS, (len(_PAUSE), _PAUSE)).fetchall())
+    return {name.removeprefix(_PAUSE): decode_json(value, Pause) for name, value in rows}
+
+
+def save_pause(tx: Tx, name: str, pause: Pause) -> None:
+    """Holds back the occurrences of a file, or lets them come again; none is made up for that came due in between."""
+    tx.execute(SET_MARK, (f"{_PAUSE}{name}", msgspec.json.encode(pause).decode()))

@@ -48,7 +48,6 @@ class Home:
     runtime = _Place(".council")
     lock_file = _Place(".council", "lock")
     state_file = _Place(".council", "state.json")
-    schedule_marks = _Place(".council", "schedules")
     log_file = _Place(".council", "logs", "council.jsonl")
 
     def settings_edited_since(self, moment: str) -> list[str]:

@@ -75,8 +75,8 @@ class Reader:
 
 
 def is_older(runtime: Path) -> bool:
-    """True when the runs of a home still lie in files, as versions before the database kept them."""
-    return (runtime / "runs").is_dir()
+    """True when the runs of a home, or its pauses of schedules, still lie in files, as older versions kept them."""
+    return (runtime / "runs").is_dir() or (runtime / "schedules").is_dir()
 
 
 class NotBegun(Reader):

@@ -36,7 +36,7 @@ from council.typed_json import decode_json, json_decoder
 
 T = TypeVar("T")
 
-_FOLDERS = ("receipts", "ids", "outputs", "active", "spend", "pauses", "memory", "runs")
+_FOLDERS = ("receipts", "ids", "outputs", "active", "spend", "pauses", "memory", "schedules", "runs")
 _FILES = ("ledger.sqlite", "schedules.json", "calibration.json")
 _MARK = "brought over"  # there from the end of the import to that of the files
 _PREFIX = len('{"c":"00000000","r":')
@@ -88,6 +88,12 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
         for path in _entries(runtime / "pauses"):
             with imported.naming(f"pauses/{path.name}"):
                 tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
+        for path in _entries(runtime / "schedules"):  # a paused one may have been resumed before: that counts no more
+            if path.suffix == ".paused" or not path.with_suffix(".paused").exists():
+                with imported.naming(f"schedules/{path.name}"):
+                    since = datetime.fromisoformat(path.read_text(encoding="utf-8")).isoformat()
+                    pause = {"holds": path.suffix == ".paused", "since": since}
+                    tx.execute(SET_MARK, (f"schedule/{path.stem}", json.dumps(pause)))
         tx.execute(SET_MARK, (_MARK, "1"))
 
     if mark(store, _MARK) is None:  # else a process died while it removed the files

@@ -167,7 +167,7 @@ def strays(home: Home, store: Looking, unfinished: Collection[str]) -> Iterator[
 
 
 def _own_folders(home: Home) -> set[Path]:
-    return {home.runtime, home.schedule_marks, home.failed, home.artifacts, home.session_states}
+    return {home.runtime, home.failed, home.artifacts, home.session_states}
 
 
 def _memory_folders(home: Home) -> set[Path]:

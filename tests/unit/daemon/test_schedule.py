@@ -16,7 +16,7 @@ from council.commands.models import canonical_hash
 from council.commands.parsing import parse_command
 from council.daemon.schedule import Scheduler
 from council.desk.all_systems import house
-from council.desk.recurring_folder import RecurringFolder, load_sightings, save_sightings
+from council.desk.recurring_folder import Pause, RecurringFolder, load_sightings, save_pause, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import FileIdentity, RunStatus
 from council.errors import StorageFailed
@@ -92,6 +92,9 @@ class World:
         mtime = (at or LONG_AGO + timedelta(seconds=self.written)).timestamp()
         os.utime(path, (mtime, mtime))
         return path
+
+    def pause(self, since: datetime, *, holds: bool = True) -> None:
+        self.store.write_now(lambda tx: save_pause(tx, "brief.json", Pause(holds, since)))
 
     def tick(self, now: datetime | None = None) -> float | None:
         self.clock.time = now or self.clock.time
@@ -586,13 +589,13 @@ def test_a_file_of_somebody_else_is_refused(world: World, monkeypatch: pytest.Mo
 def test_a_paused_schedule_drops_nothing_and_what_fell_into_the_pause_is_not_made_up_for(world: World) -> None:
     world.write(schedule="0 * * * *")
     world.tick()
-    world.folder.pause("brief.json", FRIDAY + hours(0.5))
-    world.folder.pause("brief.json", FRIDAY + hours(0.6))
+    world.pause(FRIDAY + hours(0.5))
+    world.pause(FRIDAY + hours(0.6))
     for hour in (1, 2, 3):
         assert world.tick(FRIDAY + hours(hour)) is None
     world.restart()
     assert world.tick(FRIDAY + hours(3.2)) is None
-    world.folder.resume("brief.json", FRIDAY + hours(3.5))
+    world.pause(FRIDAY + hours(3.5), holds=False)
     assert world.tick(FRIDAY + hours(3.5)) == hours(0.5).total_seconds()
     assert world.dropped() == []
     world.tick(FRIDAY + hours(4))
@@ -602,34 +605,11 @@ def test_a_paused_schedule_drops_nothing_and_what_fell_into_the_pause_is_not_mad
 def test_a_pause_that_begins_and_ends_while_no_daemon_runs_holds_back_its_occurrences_too(world: World) -> None:
     world.write(schedule="0 * * * *")
     world.tick()
-    world.folder.pause("brief.json", FRIDAY + hours(0.5))
-    world.folder.resume("brief.json", FRIDAY + hours(3.5))
+    world.pause(FRIDAY + hours(0.5))
+    world.pause(FRIDAY + hours(3.5), holds=False)
     world.restart()
     world.tick(FRIDAY + hours(3.6))
     assert world.dropped() == []
     world.restart()
     world.tick(FRIDAY + hours(6.5))
     assert world.dropped() == ["brief.json@20261120T060000Z"]
-
-
-def test_a_resume_that_a_kill_cut_short_leaves_it_paused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.write(schedule="0 * * * *")
-    world.tick()
-    world.folder.pause("brief.json", FRIDAY)
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            world.folder.resume("brief.json", FRIDAY + hours(0.5))
-    assert world.tick(FRIDAY + hours(1)) is None
-    world.folder.resume("brief.json", FRIDAY + hours(1.5))
-    world.tick(FRIDAY + hours(2))
-    assert world.dropped() == ["brief.json@20261120T020000Z"]
-
-
-def test_a_damaged_mark_counts_as_none(world: World) -> None:
-    world.write(schedule="0 * * * *")
-    world.folder.resume("brief.json", FRIDAY)
-    (world.home.schedule_marks / "brief.json.resumed").write_text("yesterday")
-    world.tick()
-    world.tick(FRIDAY + hours(1))
-    assert world.dropped() == ["brief.json@20261120T010000Z"]

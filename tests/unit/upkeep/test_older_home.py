@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from council.desk.recurring_folder import Pause, load_pauses
 from council.engine.ledger import Ledger
 from council.settings import Home
 from council.storage.marks import mark
+from council.storage.reader import is_older
 from council.storage.store import Store
 from council.upkeep.older_home import bring_over
 from tests.rows import receipt
@@ -59,3 +62,21 @@ def test_a_file_that_cannot_be_read_is_named_and_keeps_back_nothing_else(tmp_pat
         "spend/2026-11-20.jsonl: line 1",
     ]  # fmt: skip
     assert [name for name in files if (home.runtime / name).exists()] == []
+
+
+def test_a_pause_of_a_schedule_holds_on_and_a_resumed_one_counts_from_then(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.ensure_runtime()
+    folder = home.runtime / "schedules"
+    folder.mkdir()
+    for name in ("both.json.paused", "both.json.resumed", "resumed.yaml.resumed"):
+        (folder / name).write_text("2026-11-20T07:00:00+00:00" if name.endswith(".paused") else "2026-11-21T07:00:00Z")
+    (folder / "odd.md.paused").write_text("yesterday")
+    assert is_older(home.runtime)
+    with closing(Store.open(home.runtime)) as store:
+        assert bring_over(home, store).unread == ["schedules/odd.md.paused"]
+        assert load_pauses(store) == {
+            "both.json": Pause(holds=True, since=datetime(2026, 11, 20, 7, tzinfo=UTC)),
+            "resumed.yaml": Pause(holds=False, since=datetime(2026, 11, 21, 7, tzinfo=UTC)),
+        }
+    assert not is_older(home.runtime)
