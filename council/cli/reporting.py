@@ -29,7 +29,8 @@ from council.turns.costs import told_cost
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 _MAX_PATH_CHARS, _MAX_TITLE_CHARS = 200, 100
 _Since = Annotated[
-    str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
+    str,
+    typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (in the home's zone)."),
 ]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")]
 
@@ -103,12 +104,15 @@ def runs(
     count: Annotated[int, typer.Option("-n", min=1, help="At most this many, those admitted last.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    found = find_all(state(ctx).desk(), words or (), since=since, lane=lane)
+    desk = state(ctx).desk()
+    found = find_all(desk, words or (), since=since, lane=lane)
+    zone = desk.settings.zone
     kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
     told = {"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)}
     rows = [
         (
             entry.run_id,
+            f"{datetime.fromisoformat(entry.created).astimezone(zone):%Y-%m-%d %H:%M}",
             entry.status,
             told_cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
             plain_line(entry.artifact, _MAX_PATH_CHARS),
@@ -117,7 +121,7 @@ def runs(
         for entry in found[:count]
     ]
     nothing = "No run matches; `council runs` lists all." if words or since or lane else "No run yet."
-    lines = table(("RUN", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
+    lines = table(("RUN", "ADMITTED", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
     if sys.stdout.isatty():  # else a program reads whole lines
         lines = [line if len(line) <= columns() else f"{line[: columns() - 1]}…" for line in lines]
     tell(told, lines, as_json=as_json)
@@ -132,7 +136,8 @@ def stats(
     since: _Since = "",
     as_json: _AsJson = False,
 ) -> None:
-    cli, first = state(ctx), first_moment(since, datetime.now(UTC))
+    cli = state(ctx)
+    first = first_moment(since, datetime.now(UTC), cli.desk().settings.zone if since else None)
     found = sum_up(cli.desk().ledger.since(first), first)
     if as_json:
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,8 +47,9 @@ class NoTime(UsageError):
     http_status = 422
 
 
-def first_moment(since: str, now: datetime) -> str:
-    """`7d`, a date or a time as RFC 3339 in UTC, "" for "". Without a zone it is in UTC. Raises NoTime."""
+def first_moment(since: str, now: datetime, zone: tzinfo | None) -> str:
+    """`7d`, a date or a time as RFC 3339 in UTC, "" for "". One without a zone is in `zone`; None is the machine's. Raises
+    NoTime."""
     if not since:
         return ""
     ago = _AGO.fullmatch(since.strip())
@@ -56,7 +57,7 @@ def first_moment(since: str, now: datetime) -> str:
         if ago is not None:
             return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
         given = datetime.fromisoformat(_LOST_PLUS.sub("+", since.strip()))
-        return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
+        return timestamp(given if given.tzinfo else given.replace(tzinfo=zone).astimezone(UTC))
     except (ValueError, OverflowError):
         fix = "say 24h, 7d, 4w, or a date such as 2026-11-20"
         raise NoTime(f"since {since!r} is not a time.", fix=fix) from None
@@ -68,7 +69,7 @@ def find_all(
     """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is as for
     `first_moment`; no value of an argument means any. `user`: only those that work for this user. One that has not ended has
     the status and the path of its page as `overview` tells them. Raises NoTime."""
-    first = first_moment(since, datetime.now(UTC))
+    first = first_moment(since, datetime.now(UTC), desk.settings.zone if since else None)
     wanted, found = [word.casefold() for word in words], []
     entries = desk.ledger.since(first) if user is None else desk.ledger.of_user(user, first)
     is_open = any(entry.ended_ns is None for entry in entries)

@@ -361,6 +361,7 @@ class Settings(BaseModel):
     timezone: str = Field(
         default="",
         description="The time zone of this home. Prompts contain the date on which a command was admitted there. "
+        "`council runs` shows times and takes dates in it. "
         "Workspace events without a zone use it, or UTC if it is empty.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
@@ -529,7 +530,12 @@ class Settings(BaseModel):
 
     def day_of(self, moment: datetime) -> str:
         """The date of a moment in the home's zone, such as 2026-11-20."""
-        return moment.astimezone(ZoneInfo(self.timezone) if self.timezone else None).date().isoformat()
+        return moment.astimezone(self.zone).date().isoformat()
+
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The home's zone; None, as `datetime.astimezone` takes it, for that of the machine."""
+        return ZoneInfo(self.timezone) if self.timezone else None
 
     @field_validator("*", mode="before")
     @classmethod

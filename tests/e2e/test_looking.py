@@ -40,7 +40,7 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     of_page = {receipt["artifact"]["path"]: receipt["run_id"] for receipt in receipts(quick) if "artifact" in receipt}
     roof, keys = of_page["artifacts/roof.md"], of_page["artifacts/keys.md"]
     header, *lines = run_cli("runs", cwd=quick).stdout.splitlines()
-    assert header.split() == ["RUN", "STATUS", "COST", "PAGE", "TITLE"]
+    assert header.split() == ["RUN", "ADMITTED", "STATUS", "COST", "PAGE", "TITLE"]
     assert {line.split()[0] for line in lines} == {roof, keys}  # the retry is no run
     assert any("artifacts/roof.md" in line and "Which roof is cheaper" in line for line in lines)
     on_80_columns = on_a_terminal("runs", cwd=quick, env=environment(COLUMNS="80")).splitlines()
@@ -54,7 +54,12 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches; `council runs` lists all.\n"
     assert run_cli("forget", "words that nobody said", "--yes", cwd=quick).returncode == 0
     [_, forgetting] = run_cli("runs", "forget", cwd=quick).stdout.splitlines()
-    assert forgetting.split()[2] == "none"  # it asked no model
+    assert forgetting.split()[4] == "none"  # it asked no model
+    hours = []
+    for zone in ("UTC", "Pacific/Honolulu"):  # there is no summer time in either
+        listed = run_cli("runs", "roof", "--lane", "main", cwd=quick, env=environment(COUNCIL_TIMEZONE=zone))
+        hours.append(int(listed.stdout.splitlines()[1].split()[2].partition(":")[0]))
+    assert hours[1] == (hours[0] - 10) % 24
     newest = run_cli("runs", "-n", "1", cwd=quick)
     assert (len(newest.stdout.splitlines()), newest.stderr) == (
         2,
@@ -91,7 +96,7 @@ def test_show_of_a_run_under_way_prints_its_growing_page(
         )
         assert json.loads(run_cli("show", run_id, "--json", cwd=home).stdout)["output"] == "artifacts/out.md"
         [_, listed] = run_cli("runs", cwd=home).stdout.splitlines()
-        assert listed.split()[1:3] == ["running", "artifacts/out.md"]
+        assert listed.split()[3:5] == ["running", "artifacts/out.md"]
         [told] = json.loads(run_cli("runs", "--json", cwd=home).stdout)["runs"]
         assert (told["status"], told["artifact"]) == ("running", "artifacts/out.md")
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -239,17 +240,22 @@ def test_an_open_run_in_the_list_runs_as_its_daemon_tells(desk: Desk, store: Sto
 
 
 def test_since_takes_a_span_a_date_or_a_time_in_any_zone(desk: Desk, store: Store) -> None:
-    now = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-    assert first_moment("", now) == ""
-    assert first_moment("36h", now) == "2026-11-19T00:00:00Z"
-    assert first_moment("2w", now) == "2026-11-06T12:00:00Z"
-    assert first_moment("2026-11-01", now) == "2026-11-01T00:00:00Z"
-    assert first_moment("2026-11-01T02:00:00+02:00", now) == "2026-11-01T00:00:00Z"
-    assert first_moment("2026-11-01T02:00:00 02:00", now) == "2026-11-01T00:00:00Z"  # as an address brings the plus
-    assert first_moment("2026-11-01T02:00 02:00", now) == "2026-11-01T00:00:00Z"
-    assert first_moment("2026-11-01 02:00", now) == "2026-11-01T02:00:00Z"
+    now, utc, berlin = datetime(2026, 11, 20, 12, 0, tzinfo=UTC), ZoneInfo("UTC"), ZoneInfo("Europe/Berlin")
+    assert first_moment("", now, utc) == ""
+    assert first_moment("36h", now, utc) == "2026-11-19T00:00:00Z"
+    assert first_moment("2w", now, utc) == "2026-11-06T12:00:00Z"
+    assert first_moment("2026-11-01", now, utc) == "2026-11-01T00:00:00Z"
+    assert first_moment("2026-11-01T02:00:00+02:00", now, utc) == "2026-11-01T00:00:00Z"
+    assert (
+        first_moment("2026-11-01T02:00:00 02:00", now, utc) == "2026-11-01T00:00:00Z"
+    )  # as an address brings the plus
+    assert first_moment("2026-11-01T02:00 02:00", now, utc) == "2026-11-01T00:00:00Z"
+    assert first_moment("2026-11-01 02:00", now, utc) == "2026-11-01T02:00:00Z"
+    assert first_moment("2026-11-01", now, berlin) == "2026-10-31T23:00:00Z"
+    assert first_moment("2026-07-01 02:00", now, berlin) == "2026-07-01T00:00:00Z"
+    assert first_moment("2026-11-01T02:00Z", now, berlin) == "2026-11-01T02:00:00Z"
     for wrong in ("soon", "7", "7y", "2026-13-01"):
         with pytest.raises(NoTime):
-            first_moment(wrong, now)
+            first_moment(wrong, now, utc)
         with pytest.raises(NoTime):
             find_all(desk, since=wrong)
