@@ -97,8 +97,9 @@ class Charge(msgspec.Struct, frozen=True):
 
 class Times(msgspec.Struct, frozen=True):
     """`queued_s`: from admission to the first step; `working_s`: some step was under way; `retries_s`: of it, some call waited
-    between two tries; `waiting_s`: the run had given up its slot. A run that has not ended is told up to now. None where the
-    journal does not say. `admitted_ms` is `created`, more exactly where that is known."""
+    between two tries; `waiting_s`: the run had given up its slot; `stopped_s`: it had ended, or no process worked on it, until an
+    attempt began. A run that has not ended is told up to now. None where the journal does not say. `admitted_ms` is `created`,
+    more exactly where that is known."""
 
     created: str
     finished: str
@@ -107,6 +108,7 @@ class Times(msgspec.Struct, frozen=True):
     working_s: float | None
     retries_s: float
     waiting_s: float
+    stopped_s: float
     admitted_ms: int
 
 
@@ -296,6 +298,7 @@ class _Teller:
             working_s=working_ms / 1000 if spans else None,
             retries_s=(_length(pauses) + working_ms - _length([*pauses, *spans])) / 1000,  # what both cover
             waiting_s=round(waiting_s, 3),
+            stopped_s=chronicle.stopped_ms / 1000,
             admitted_ms=header.admitted_ms,
         )
 

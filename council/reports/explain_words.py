@@ -309,7 +309,9 @@ def time_line(explanation: Explanation) -> str:
     parts = [f"queued {duration(times.queued_s)}", f"at work {duration(times.working_s)}"]
     parts += [f"{duration(times.retries_s)} of it between tries"] if times.retries_s else []
     parts += [f"parked {duration(times.waiting_s)}"] if explanation.waits else []
-    rest_s = (times.total_s or 0.0) - (times.queued_s or 0.0) - (times.working_s or 0.0) - times.waiting_s
+    parts += [f"stopped {duration(times.stopped_s)}"] if times.stopped_s >= 0.01 else []
+    known_s = (times.queued_s or 0.0) + (times.working_s or 0.0) + times.waiting_s + times.stopped_s
+    rest_s = (times.total_s or 0.0) - known_s
     parts += [f"between steps {duration(rest_s)}"] if rest_s >= 0.01 else []
     total = f"{duration(times.total_s)} in all" if times.total_s is not None else "no time is known"
     return f"{began} UTC, {total}: {', '.join(parts)}"

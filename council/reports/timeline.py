@@ -96,6 +96,20 @@ class Chronicle:
     waits: list[WaitEntry] = field(default_factory=list)
     attempts: list[AttemptEntry] = field(default_factory=list)
 
+    @property
+    def stopped_ms(self) -> int:
+        """The sum of the times between the last that is known of an attempt and the beginning of the next one, without
+        waits."""
+        stopped_ms = 0
+        for attempt in self.attempts[1:]:
+            known = [wait.until_ms for wait in self.waits if wait.until_ms is not None]
+            known += [step.ended_ms or step.began_ms or 0 for step in self.steps if step.attempt < attempt.number]
+            if attempt.began_ms is not None and any(known):
+                stopped_ms += attempt.began_ms - max(
+                    (at for at in known if at <= attempt.began_ms), default=attempt.began_ms
+                )
+        return stopped_ms
+
     def step(self, name: str) -> StepEntry | None:
         """The one that counts: the last that was recorded, else the last that ended the run."""
         named = [step for step in reversed(self.steps) if step.name == name]

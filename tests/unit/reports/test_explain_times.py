@@ -8,7 +8,7 @@ import msgspec
 
 from council.engine.journal import FINISH
 from council.engine.receipts import Receipt
-from council.engine.records import Record, Retry, RunStatus, StepResult, StepStart, Waiting
+from council.engine.records import Continuation, Record, Retry, RunStatus, StepResult, StepStart, Waiting
 from council.engine.run_import import insert_run
 from council.engine.runs import Finish
 from council.ids import timestamp_of
@@ -80,3 +80,15 @@ def test_a_wait_begins_after_the_last_call_that_ended() -> None:
     ]
     times = told(records, "waiting", MS + 10_000).times
     assert (times.working_s, times.waiting_s) == (5.4, 3.6)
+
+
+def test_the_time_before_a_retry_is_not_that_between_steps() -> None:
+    first = [StepStart("attempt", MS + 500), StepStart("round/1/A", MS + 500), done("round/1/A", MS + 1_500)]
+    again = [StepStart("attempt", MS + 52_000), StepStart("round/1/A", MS + 52_000), done("round/1/A", MS + 53_000)]
+    asked = Continuation(timestamp_of(MS + 51_000), accept_drift=False, retry_from="round/1/A")
+    explained = told(
+        [*first, done(FINISH, MS + 1_500), asked, *again, done(FINISH, MS + 53_000)], None, 0, receipt("r")
+    )
+    assert explained.times.stopped_s == 50.5
+    line = time_line(explained).partition(" UTC, ")[2]
+    assert line == "53.0 s in all: queued 0.50 s, at work 2.00 s, stopped 50.5 s"
