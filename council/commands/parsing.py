@@ -89,7 +89,10 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
         case _ if kind in _EXPECTED and field == "config.agents":
             message = f"must be {_LIST_OF_AGENTS}, not {_kind(given)}"
         case "value_error" if field.endswith("model"):
-            message, fix = f"is {given!r}: {message}", "`council models list` shows what there is"
+            fix = "`council models list` shows what there is"
+            if proposal := _PROPOSED_MODEL.search(message):
+                message, fix = message.removesuffix(proposal[0]), f"did you mean {proposal[1]}? Otherwise, {fix}"
+            message = f"is {given!r}: {message}"
     return Problem(message, fix, field, *document.locate(loc))
 
 
@@ -107,7 +110,7 @@ def fault_in_words(detail: ErrorDetails) -> tuple[str, str]:
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
             word, bound = _BOUNDS[kind]
             is_so = f"is {given}, but " if is_shown else ""
-            message, fix = f"{is_so}must be {word} {context[bound]}", "choose a number in that range"
+            message, fix = f"{is_so}must be {word} {context[bound]}", f"write a number that is {word} {context[bound]}"
         case "literal_error":
             allowed = _QUOTED.findall(str(context.get("expected", "")))
             near = nearest(given, allowed) if isinstance(given, str) else ""
@@ -141,6 +144,7 @@ _BOUNDS = {
     "less_than": ("less than", "lt"),
 }
 _QUOTED = re.compile(r"'([^']*)'")
+_PROPOSED_MODEL = re.compile(r" \(did you mean ([^)]+)\?\)\Z")
 _NUMBER = re.compile(r"\s*(-?\d{1,12}(?:\.\d{1,12})?)\s*")
 _MAX_ECHOED_CHARS = 80
 

@@ -38,7 +38,7 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
             notes.append("Nobody answered the question in time.")
     notes += [judged.note for judged in state.guarding.judgements(_evidence(state))] if state.guarding else []
     notes += [f"The answers could not be compared: {state.comparison_fault}"] if state.comparison_fault else []
-    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in state.inputs if not item.ok]
+    notes += [f"An input could not be read: {item.refusal}" for item in state.inputs if not item.ok]
     notes += [*(state.handing.notes if state.handing else ()), *state.beside]
     notes += [f"A plan waits for you: `council plans show {plan}`." for plan in state.plans]
     return notes

@@ -151,7 +151,7 @@ def notes_of(state: PageState) -> list[str]:
     if state.finish is not None and is_cut_off(transcript):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
-    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs[:_MAX_TOLD]]
+    notes += [f"An input could not be read: {item.refusal}" for item in unread_inputs[:_MAX_TOLD]]
     if (more := len(unread_inputs) - _MAX_TOLD) > 0:
         notes.append(
             f"{more} more input{'s' if more > 1 else ''} could not be read; the list below the task gives the reasons."

@@ -152,7 +152,7 @@ class ScriptedModel:
             raise ModelError(
                 answer.error.kind,
                 f"{self.name}: {answer.error.message}",
-                fix="this failure was asked for in the script.",
+                fix="the script of this model asks for the failure; change the script to get a reply",
                 retry_after_s=answer.error.retry_after_s,
                 model=self.name,
             )

@@ -33,6 +33,8 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     sums, took = stats.spent, stats.durations
     unknown = f", unknown for {sums.unknown_calls:,} of the calls" if sums.unknown_calls else ""
     tokens = f"{sums.input:,} tokens in ({sums.cached:,} cached), {sums.output:,} out{unknown}"
+    if 0 < sums.calls == sums.unknown_calls:
+        tokens = "no model counted its tokens"
     times = faint("no run has ended without being cancelled")
     if took.p50_s is not None:
         half, most = f"median {duration(took.p50_s)}", f"p90 {duration(took.p90_s)}"

@@ -48,7 +48,9 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def refusal(self) -> str:
-        return f"`{plain_line(self.argument, 200)}`: {self.error}"
+        """The reason, with the path in front where it does not name it itself."""
+        path = plain_line(self.argument, 200)
+        return self.error if path in self.error else f"`{path}`: {self.error}"
 
     @property
     def outside(self) -> str:

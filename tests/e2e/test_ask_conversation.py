@@ -408,4 +408,4 @@ def test_a_file_that_is_not_there_is_refused_and_one_that_nobody_can_read_stands
     )
     shown = ask(home, env, "--file", "broken.pdf", "What about it?", code=7)
     assert "It is about basil." in shown
-    assert shown.index("The input `broken.pdf` could not be read: ") < shown.index("It is about basil.")
+    assert shown.index("An input could not be read: `broken.pdf` ") < shown.index("It is about basil.")

@@ -138,8 +138,8 @@ def test_a_missing_input_is_named_in_the_artifact_and_degrades_the_run(
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 7
     artifact = home / "artifacts" / "out.md"
     assert front_matter(artifact.read_text())["status"] == "degraded"
-    assert "The input `gone.md` could not be read: " in artifact.read_text()
-    assert "The input `docs` could not be read: " in artifact.read_text()
+    assert "An input could not be read: There is no file `gone.md`." in artifact.read_text()
+    assert "An input could not be read: Path 'docs' is refused: it is a folder." in artifact.read_text()
 
 
 def test_when_no_named_input_is_readable_the_run_fails_before_any_model_call(
@@ -165,7 +165,7 @@ def test_a_single_input_that_cannot_be_read_is_told_once_and_in_the_singular(
     drop_command(home, command(input_artifacts=["docs"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     [receipt] = receipts(home)
-    reason = "`docs`: Path 'docs' is refused: it is a folder. Fix: it holds no file that can be read"
+    reason = "Path 'docs' is refused: it is a folder. Fix: it holds no file that can be read"
     assert receipt["error"]["message"] == f"the input artifact could not be read: {reason}"
     assert receipt["notes"] == [f"**Failed** (`input_unreadable`): {receipt['error']['message']}"]
     assert (home / "artifacts" / "out.md").read_text().count("it is a folder") == 1
@@ -180,10 +180,8 @@ def test_of_several_inputs_that_cannot_be_read_each_is_told_once_with_the_name_t
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     [receipt] = receipts(home)
     message = receipt["error"]["message"]
-    assert message.startswith(
-        "none of the 2 inputs could be read: `docs/leter.txt`: There is no file `docs/leter.txt`."
-    )
-    assert "; `docs/nope.md`: There is no file `docs/nope.md`." in message
+    assert message.startswith("none of the 2 inputs could be read: There is no file `docs/leter.txt`.")
+    assert "; There is no file `docs/nope.md`." in message
     page = (home / "artifacts" / "out.md").read_text()
     [listed] = [line for line in page.splitlines() if "leter.txt" in line]
     assert "did you mean `docs/letter.txt`?" in listed

@@ -111,7 +111,7 @@ def test_an_input_that_is_withheld_degrades_the_run_and_says_so(
     (home / "docs" / "b.md").write_text("The beta figure is 22.\n")
     code, page = once(home, env, command(input_artifacts=["docs/a.md", "docs/b.md"]))
     assert code == 7
-    assert "The input `docs/a.md` could not be read: withheld by a guardrail" in page
+    assert "An input could not be read: `docs/a.md`: withheld by a guardrail" in page
 
 
 def test_a_harmful_decision_is_withheld_with_what_led_to_it_and_nothing_is_remembered(

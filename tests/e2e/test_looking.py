@@ -422,7 +422,7 @@ def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
     reason = told["why"]["sentence"].removeprefix("It failed: ").rstrip(".")
     assert [note for note in told["notes"] if reason in note] == []
     page = run_cli("report", "-o", "-", cwd=quick).stdout
-    assert (page.count("<code>docs/gone.md</code>: There is no file "), page.count("To fix it: ")) == (1, 1)
+    assert (page.count("could not be read: There is no file <code>docs/gone.md</code>."), page.count("To fix it: ")) == (1, 1)
 
 
 def test_a_report_says_that_tokens_are_unknown_where_nobody_counted_them(quick: Path) -> None:

@@ -788,7 +788,7 @@ def test_a_hostile_document_is_ended_within_its_limits_and_the_daemon_goes_on(
             ended = daemon.wait("run_ended", file=f"{name}.json", timeout_s=300.0)
             assert ended["status"] == "degraded"
             page = (home / ended["artifact"]).read_text()
-            assert f"The input `{name}.pdf` could not be read: " in page
+            assert f"An input could not be read: `{name}.pdf` " in page
             assert "[page 1]" not in page
         assert open_plans(home) == []
         assert daemon.stop() == 0

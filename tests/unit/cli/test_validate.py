@@ -71,7 +71,7 @@ def test_a_value_out_of_range_is_told_with_line_column_field_and_fix(
     assert (
         shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, but must be at most 100"
     )
-    assert shown.splitlines()[1].strip() == "fix: choose a number in that range"
+    assert shown.splitlines()[1].strip() == "fix: write a number that is at most 100"
     [problem] = told(home, file)["problems"]
     assert (problem["line"], problem["column"], problem["field"]) == (line, column, "config.max_rounds")
 

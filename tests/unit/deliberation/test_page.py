@@ -143,7 +143,7 @@ def test_the_head_of_a_degraded_page_begins_with_what_is_missing_and_only_then_s
     warned = ClosingRecord(RECORD.model_copy(update={"answer": "Take beta [E9]."}))
     transcript.closings[:] = [closing(record=warned)]
     head, _, warning, *_ = notes_of(state(transcript))
-    assert head == "**Degraded.** The input `b.md` could not be read: gone"
+    assert head == "**Degraded.** An input could not be read: `b.md`: gone"
     assert "E9" in warning
 
 
