@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from council.artifacts.render import requests_listed
-from council.citations import EVIDENCE_ID, MARKS, CitedPlace, citations
+from council.citations import EVIDENCE_ID, MARKS, NO_SUCH_PLACE, CitedPlace, citations
 from council.lines_and_pages import numbers
 from council.llm.base import Source
 from council.markup import around_table
@@ -43,24 +43,25 @@ class AgentMarkdown:
     def __init__(self, evidence: Mapping[str, str], lines: Callable[[CitedPlace], str] = lambda place: "") -> None:
         self._parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(list(_OFF))
 
-        def linked(found: re.Match[str], places: Sequence[CitedPlace]) -> str:
+        def linked(found: re.Match[str], places: Sequence[CitedPlace] | None) -> str:
+            """`places`: those of its citation, none where they do not exist; None outside a citation."""
             id = found[0].upper()
-            if id not in evidence:
+            if id not in evidence or places == ():
                 return found[0]
-            named = filter(None, (lines(place) for place in places if place.id == id))
+            named = filter(None, (lines(place) for place in places or () if place.id == id))
             shown = escape(clean("\n".join(named) or evidence[id]))
             return f'<a class="cite" href="#{id}">{found[0]}<span class="lines" role="tooltip">{shown}</span></a>'
 
         def text(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
             content = tokens[index].content
             cited = {
-                found.start(): one.places
+                found.start(): () if content[one.end :].lstrip().startswith(NO_SUCH_PLACE) else one.places
                 for one in citations(content)
                 for found in _EVIDENCE.finditer(content, one.start, one.end)
             }
             html, end = [], 0
             for found in _EVIDENCE.finditer(content):
-                html += [escape(content[end : found.start()]), linked(found, cited.get(found.start(), ()))]
+                html += [escape(content[end : found.start()]), linked(found, cited.get(found.start()))]
                 end = found.end()
             return _MARK.sub(r"<mark>\g<0></mark>", "".join([*html, escape(content[end:])]))
 

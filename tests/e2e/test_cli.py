@@ -558,6 +558,7 @@ def test_a_new_home_runs_a_command(tmp_path: Path) -> None:
     home = tmp_path / "fresh"
     for folder in ("commands", "artifacts", "personas", "session_states"):
         assert (home / folder / "README.md").is_file()
+    assert '"protocol": "independent"' in (home / "commands" / "README.md").read_text()
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     assert run_cli("init", "fresh", cwd=tmp_path).returncode == 0
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -156,14 +157,20 @@ def test_on_a_terminal_a_page_is_rendered_and_wrapped(quick: Path) -> None:
     assert "| 1 | **two** |" in run_cli("show", cwd=quick).stdout
 
 
-def test_on_a_terminal_a_path_that_is_too_long_for_its_cell_is_broken_and_not_cut(quick: Path) -> None:
-    cited = f"[E1 docs/{'angebot-' * 12}2027.md:12-19]"
-    (quick / "script.yaml").write_text(f'default: {{text: "| a | b |\\n|---|---|\\n| | {cited} |\\n"}}\n')
-    drop_command(quick, command())
-    assert run_cli("run", "--once", cwd=quick).returncode == 0
-    shown = on_a_terminal("show", cwd=quick, env=environment(TERM="dumb", COLUMNS="80"))
-    assert max(map(len, shown.splitlines())) <= 80
-    assert cited.replace(" ", "") in "".join(shown.split())
+def test_a_command_that_is_waited_for_on_a_terminal_ends_with_its_rendered_page_and_a_mark_stands_out(
+    quick: Path,
+) -> None:
+    (quick / "docs").mkdir()
+    (quick / "docs" / "offer.md").write_text("The Kangoo costs 19,900 EUR.\n")
+    said = f"The **Kangoo** costs 21,900 EUR [E1: docs/offer.md:1]. {'word ' * 40}"
+    (quick / "script.yaml").write_text(f"default: {{text: '{said}'}}\n")
+    asked = ("submit", "--wait", "--task", "Which van?", "docs/offer.md")
+    env = environment(TERM="xterm-256color", COLUMNS="80")
+    shown = on_a_terminal(*asked, cwd=quick, env=env).partition("[SUCCESS]")[2]
+    assert re.search(r"\x1b\[[0-9;]+m\[not in the cited lines\]", shown)
+    assert "**" not in shown
+    wrapped = [line for line in shown.splitlines() if "word word" in line]
+    assert (len(wrapped) > 2, max(map(len, wrapped)) <= 80) == (True, True)
 
 
 # ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -352,14 +359,14 @@ def test_one_long_path_moves_no_other_run_to_the_right(quick: Path) -> None:
 def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
     drop_command(quick, command())
     assert run_cli("run", "--once", cwd=quick).returncode == 0
-    assert "takes the place" not in (quick / "artifacts" / "out.md").read_text()
+    assert "It replaces" not in (quick / "artifacts" / "out.md").read_text()
     drop_command(quick, command("Choose once more."))
     assert run_cli("run", "--once", cwd=quick).returncode == 0
     first, second = (receipt["run_id"] for receipt in receipts(quick))
     page = (quick / "artifacts" / "out.md").read_text()
     assert f"It replaces the page of run {first}." in page
     assert run_cli("replay", second, cwd=quick).stdout == page
-    assert "takes the place" not in run_cli("replay", first, cwd=quick).stdout
+    assert "It replaces" not in run_cli("replay", first, cwd=quick).stdout
 
 
 def test_a_growing_page_that_a_person_wrote_into_shows_the_way_to_the_finished_one_at_both_ends(
@@ -405,13 +412,16 @@ def test_a_role_that_is_none_is_told_in_words(quick: Path) -> None:
     )
 
 
-def test_report_tells_a_program_where_the_page_is(quick: Path) -> None:
+def test_report_tells_a_program_where_the_page_is_which_leads_with_the_decision(quick: Path) -> None:
+    (quick / "script.yaml").write_text('default: {text: "Slate is cheaper."}\n')
     drop_command(quick, command())
     assert run_cli("run", "--once", cwd=quick).returncode == 0
     told = json.loads(run_cli("report", "--json", cwd=quick).stdout)
     page = quick / told["file"]
     assert (told["run_id"], told["bytes"]) == (receipts(quick)[0]["run_id"], page.stat().st_size)
     assert told["address"] == page.as_uri()
+    shown = page.read_text()
+    assert shown.index("Slate is cheaper.") < shown.index('<dl class="tiles">')
 
 
 def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
@@ -422,7 +432,10 @@ def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
     reason = told["why"]["sentence"].removeprefix("It failed: ").rstrip(".")
     assert [note for note in told["notes"] if reason in note] == []
     page = run_cli("report", "-o", "-", cwd=quick).stdout
-    assert (page.count("could not be read: There is no file <code>docs/gone.md</code>."), page.count("To fix it: ")) == (1, 1)
+    assert (
+        page.count("could not be read: There is no file <code>docs/gone.md</code>."),
+        page.count("To fix it: "),
+    ) == (1, 1)
 
 
 def test_a_report_says_that_tokens_are_unknown_where_nobody_counted_them(quick: Path) -> None:

@@ -147,6 +147,15 @@ def test_the_head_of_a_degraded_page_begins_with_what_is_missing_and_only_then_s
     assert "E9" in warning
 
 
+def test_a_footnote_mark_behind_words_that_are_cut_off_stays_whole() -> None:
+    transcript = whole()
+    transcript.inputs.append(evidence(asked_by="STEWARD", round=0, title=f"`a.md` {'x' * 3_000}"))
+    page = render(build_page(state(transcript)), "artifacts/out.md")
+    [given] = [line for line in page.splitlines() if line.startswith("- `a.md` ")]
+    assert given.endswith("…[^E1]")
+    assert len(given) < 1_100
+
+
 def test_who_cancelled_is_told_beside_it() -> None:
     assert notes_of(state(finish=Finish("t", cancelled=True)))[0].startswith("**Cancelled.** ")
     assert notes_of(state(finish=Finish("t", cancelled=True, cancelled_by="Ana")))[0].startswith(

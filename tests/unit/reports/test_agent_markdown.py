@@ -79,6 +79,7 @@ def test_a_citation_shows_the_lines_that_it_names_and_else_how_its_text_begins()
         "docs/a.md:12\nLine 12.\ndocs/a.md:14\nLine 14.",
     ]
     assert shown("E1, [E1], [E1 docs/a.md:9] and [E1 docs/b.md:20]") == ["E1 begins"] * 4
+    assert shown("[E1 docs/x.md:8] [no such place], as E2 says") == ["E2 begins"]
 
 
 def test_a_request_of_an_agent_cannot_ask_again_from_the_page() -> None:
