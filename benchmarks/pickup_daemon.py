@@ -19,7 +19,7 @@ from council.daemon.service import Service
 from council.desk.all_systems import house
 from council.engine.engine import Engine
 from council.engine.records import RunHeader, RunStatus
-from council.engine.runs import Finish, Outcome, Premises, Run
+from council.engine.runs import ActiveRun, Finish, Outcome, Premises
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.paths import ConfinedRoot, FileBytes
@@ -41,7 +41,7 @@ class TimedRoot(ConfinedRoot):
 class TimedEngine(Engine):
     """Tells when record 0 was on the disk."""
 
-    async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
+    async def _create(self, header: RunHeader, id_: str | None, drop: str) -> ActiveRun:
         run = await super()._create(header, id_, drop)
         synced_ns = time.monotonic_ns()
         name, root = header.file.name, self._premises.root
@@ -64,7 +64,7 @@ class EndsAtOnce:
 class TimedApp(App):
     """With the clocks put in."""
 
-    def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
+    def engine(self, on_ended: Callable[[ActiveRun, RunStatus], None]) -> Engine:
         premises = Premises(self.home, self.settings, self.store, self.root)
         handlers = {"deliberate": lambda run: EndsAtOnce()}
         events, clock = self.events, self.clock

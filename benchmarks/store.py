@@ -158,7 +158,7 @@ def _recorded_steps(home: Path) -> list[float]:
     store = Store.open(home / ".council")
     header = _header("20260301-000000-bbbbbbbb", 1)
     run = store.write_now(lambda tx: admit(tx, header))
-    journal = Journal(header, (), run, store)
+    journal = Journal(header, run, store)
 
     async def record() -> list[float]:
         times = []

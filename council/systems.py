@@ -70,7 +70,7 @@ class Core(BareCore):
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
-        return replace(self, models=self.models.of_council(run.journal.model))
+        return replace(self, models=self.models.of_council(run.model))
 
     def principal_of(self, run: Run) -> Principal:
         """The one for whom a run works."""

@@ -22,11 +22,11 @@ import msgspec
 import yaml
 
 from council.agents.session_file import Session, decode_session
-from council.engine.journal import row_of
 from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import Commit, Continuation, Record
+from council.engine.run_records import row_of
 from council.settings import Home, builtin_personas_dir, init_home
 from council.settings.layers import PROVIDER_NAMES
 from council.storage.command_drop import drop

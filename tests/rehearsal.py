@@ -10,7 +10,7 @@ from typing import Any
 from council.engine.journal import Journal, admit, load_journal
 from council.engine.outputs import PlacedOutput
 from council.engine.records import EPOCH, FileIdentity, RunHeader
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.events import Event, Events
 from council.ids import sha256_hex
 from council.knowledge.tools import FilePath
@@ -123,14 +123,14 @@ class Rehearsal:
         self.store.write_now(lambda tx: admit(tx, self.header))
         self.run = self.resumed()
 
-    def resumed(self, *, ended: bool = False) -> Run:
+    def resumed(self, *, ended: bool = False) -> ActiveRun:
         """`ended`: what is not recorded is not asked any more."""
         self.store.write_now(lambda tx: None)  # with it goes what was put off
         journal: Journal = self.store.read(lambda tx: load_journal(tx, RUN_ID, self.store))
         journal.closed = ended
         events = Events()
         events.subscribe(self.events.append)
-        return Run(journal, events, PlacedOutput(self.header, None))
+        return ActiveRun(journal, events, PlacedOutput(self.header, None))
 
     def steps(self) -> list[str]:
         return [step.name for step in self.resumed().journal.steps()]

@@ -29,7 +29,7 @@ def receipt(run_id: str, **values: object) -> Receipt:
 def begun(store: Store, run_id: str, **values: object) -> Journal:
     """A run that was admitted."""
     told = header(run_id, **values)
-    return Journal(told, (), store.write_now(lambda tx: admit(tx, told)), store)
+    return Journal(told, store.write_now(lambda tx: admit(tx, told)), store)
 
 
 def ended(store: Store, run_id: str, ended_ns: int, *, text_chars: int = 200, **values: object) -> None:

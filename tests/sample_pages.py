@@ -169,13 +169,13 @@ class Learning:
             wanted = Proposal("learning", (ProposedOperation("putPage", {"title": words}),))
             return plans.draft(plans.audit.join(tx), wanted, STEWARD, run_id=self.run.id).plan_id
 
-        plan_id = await self.run.journal.effect("draft", draft, type=str)
+        plan_id = await self.run.effect("draft", draft, type=str)
         await self.run.step("approved", lambda: self.approved(plan_id), type=bool)
 
         def close(tx: Tx) -> PlanEnding:
             return apply_handed_plan(plans, plans.audit.join(tx), plan_id, self.run.id)
 
-        await self.run.journal.effect("learned", close, type=PlanEnding)
+        await self.run.effect("learned", close, type=PlanEnding)
 
     async def approved(self, plan_id: str) -> bool:
         plan = self.core.store.read(lambda tx: plan_in(tx, plan_id))

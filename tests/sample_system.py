@@ -96,7 +96,7 @@ class Noting:
             tx.core.execute(sample_notes.insert().values(row))
             return len(command.words)
 
-        await self.run.journal.effect("noted", keep, type=int)
+        await self.run.effect("noted", keep, type=int)
 
     async def answer(self) -> str:
         """Raises RunPause until a person has answered, in a file."""

@@ -15,7 +15,7 @@ from council.agents.handoff import Handoff, Return, prepare
 from council.engine.journal import admit, load_journal
 from council.engine.outputs import PlacedOutput
 from council.engine.records import EPOCH, FileIdentity, RunHeader
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.events import Events
 from council.ids import STEWARD
 from council.llm.base import Message, Reply
@@ -115,9 +115,9 @@ class Staffroom:
         self.space = Space(self.store, self.folder).furnish()
         init_home(self.folder / "home", personas_from=builtin_personas_dir())
         self.model = PromptedModel(lambda prompt: {})
-        self.run: Run | None = None
+        self.run: ActiveRun | None = None
 
-    def begin(self, user: str, request: str, lane: str) -> Run:
+    def begin(self, user: str, request: str, lane: str) -> ActiveRun:
         """A run that works for `user`."""
         self.count += 1
         run_id = f"20261122-120000-run{self.count:05}"
@@ -128,7 +128,7 @@ class Staffroom:
         )  # fmt: skip
         self.store.write_now(lambda tx: admit(tx, header))
         journal = self.store.read(lambda tx: load_journal(tx, run_id, self.store))
-        return Run(journal, Events(), PlacedOutput(header, None))
+        return ActiveRun(journal, Events(), PlacedOutput(header, None))
 
     async def ask(
         self,

@@ -24,7 +24,7 @@ from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunStatus
-from council.engine.runs import ControlHandler, Handler, Premises, Run
+from council.engine.runs import ActiveRun, ControlHandler, Handler, Premises
 from council.events import Events
 from council.ids import SystemClock
 from council.knowledge.cortex.hybrid_search import Search
@@ -66,7 +66,7 @@ class App(Core):
     close: Callable[[], None]
     telemetry: Telemetry | None = None
 
-    def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
+    def engine(self, on_ended: Callable[[ActiveRun, RunStatus], None]) -> Engine:
         """The engine of the home's one daemon; `on_ended` takes the command file of a run whose receipt answers."""
         return Engine(
             self.store,

@@ -353,9 +353,7 @@ class AskRun:
                 settled.append(msgspec.structs.replace(route, how="none", agent="", temporary=""))
                 continue
             name, profile = route.temporary, self._core.redactor.redact(made.profile)
-            await bench.run.journal.effect(
-                f"temporary/kept/{route.part}", partial(keep_profile, lane, name, profile), type=int
-            )
+            await bench.run.effect(f"temporary/kept/{route.part}", partial(keep_profile, lane, name, profile), type=int)
             manifest = manifest_of(name, profile, owner)
             own.adopt(manifest)
             settled.append(msgspec.structs.replace(route, agent=manifest.id))

@@ -19,7 +19,7 @@ from council.commands.types import CommandTypes
 from council.desk.failed_folder import error_page, heading_of
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import CommandChange, Events
 from council.ids import sha256_hex
@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 class RunFile:
     """A file that is a run's: the run, the file as it is known, how long it has been missing, in how many scans."""
 
-    run: Run
+    run: ActiveRun
     identity: FileIdentity
     missing_since_s: float | None = None
     missing_scans: int = 0
@@ -64,7 +64,7 @@ class Taking:
     redact: Callable[[str], str] = str
     bound: dict[str, RunFile] = field(default_factory=dict)
 
-    def end(self, run: Run, status: RunStatus) -> None:
+    def end(self, run: ActiveRun, status: RunStatus) -> None:
         """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
         name = run.header.file.name
         status = self._status(run.header.type, status)

@@ -24,7 +24,7 @@ from council.deadline import beside_the_loop
 from council.engine.admission import refusing
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.errors import CommandInvalid, PathRefused, StorageFailed, TookTooLong
 from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
@@ -119,7 +119,7 @@ class Inbox:
 
     # ── at start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def adopt(self, runs: list[Run]) -> None:
+    def adopt(self, runs: list[ActiveRun]) -> None:
         """Binds files to the unfinished runs they belong to, and completes takings that a crash cut off."""
         by_id = {run.id: run for run in runs}
         taken = set()
@@ -134,10 +134,10 @@ class Inbox:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
             if run.id not in taken and not run.is_reopened:
                 # The file of a run that has ended may have been taken already: then only the very same one is still its.
-                found = None if run.journal.ended else self._file_of(run)
+                found = None if run.has_ended else self._file_of(run)
                 self._taking.bound[run.header.file.name] = RunFile(run, found or run.header.file)
 
-    def _file_of(self, run: Run) -> FileIdentity | None:
+    def _file_of(self, run: ActiveRun) -> FileIdentity | None:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
         name = run.header.file.name
         found = self._read(name)
@@ -350,7 +350,7 @@ class Inbox:
         self._closed.pop(name, None)
         result.admitted += 1
         self._taking.mended(name)
-        if isinstance(admitted, Run):
+        if isinstance(admitted, ActiveRun):
             self._taking.bound[name] = RunFile(admitted, identity)
         else:
             self._events.publish(CommandAnswer(run_id=admitted.run_id, file=name, id=command.id))

@@ -22,9 +22,9 @@ from council.deliberation.memory_summary import SummaryTry, memory_outputs, summ
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState, status_of
 from council.deliberation.transcript import Closing, Transcript, Turn, step_of
-from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Output
 from council.engine.records import Part, waited_for
+from council.engine.run_records import AUDIT_HEAD
 from council.engine.runs import Finish, Outcome, Run, RunPause
 from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
@@ -48,7 +48,7 @@ class Task:
         self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
         # A model that was named for the retry takes the place of the command's.
-        self._asked_model = None if run.journal.named_model else self._command.config.model
+        self._asked_model = None if run.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -68,7 +68,7 @@ class Task:
             if not run.is_closed:
                 first_turns = (run.value(step_of(1, member.role), TurnResult) for member in start.members)
                 has_spoken = any(each is not None and each.failure is None for each in first_turns)
-                chains.require(run.id, accepts_drift=run.journal.accepts_drift, has_spoken=has_spoken)
+                chains.require(run.id, accepts_drift=run.accepts_drift, has_spoken=has_spoken)
             for note in start.notes:
                 log.warning("%s", note)
             models = core.models.models_for(run, config.budget, start.members[0].model)
@@ -150,7 +150,7 @@ class Task:
 
     def _model_of(self, transcript: Transcript) -> str:
         """The council's model; where one was named to go on with, all that answered for it."""
-        start, named = self._start, self._run.journal.named_model
+        start, named = self._start, self._run.named_model
         if not named or not start.model:
             return start.model
         own = {member.role for member in start.members if member.model != start.model}
@@ -164,7 +164,7 @@ class Task:
         transcript = council.transcript if council else Transcript(self._command.task_description)
         model = self._model_of(transcript)
         beside = self._guarding.calls() if self._guarding else []
-        notes = [*start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])]
+        notes = [*start.notes, *([_DRIFTED] if self._run.accepts_drift else [])]
         notes += [council.window_note] if council and council.window_note else []
         if self._summarised is not None:
             beside.append(ModelCall(SUMMARY_STEP, "", 0, self._summarised.result, "memory summary"))

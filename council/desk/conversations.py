@@ -21,9 +21,9 @@ from council.desk.drop_and_wait import until
 from council.desk.run_lookup import raw_page, warnings_in
 from council.desk.window import ordered, require_success
 from council.engine import statements as sql
-from council.engine.journal import header_of
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
+from council.engine.run_records import header_of
 from council.errors import CouncilError, RunNotFound, UsageError, WaitTimeout
 from council.ids import STEWARD, SystemClock
 from council.markup import without_front_matter

@@ -12,12 +12,12 @@ from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.desk.plan_lookup import now_ms
 from council.desk.run_lookup import find_any, journal_of, receipt_of, require_journal
-from council.engine.journal import Journal
 from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import Receipts
 from council.engine.records import RunHeader
 from council.engine.run_import import import_journal
+from council.engine.run_records import RunRecords
 from council.errors import CouncilError, JournalDamaged, UsageError
 from council.llm.cassette import CassetteCall
 from council.reports.cassette_export import Tape, record, spliced
@@ -62,12 +62,12 @@ def replayed(desk: Desk, run_id: str) -> ReplayedPage:
     return ReplayedPage(run_id, page, shown, next(kept, None), is_here)
 
 
-def requests_again(desk: Desk, journal: Journal) -> list[CassetteCall]:
+def requests_again(desk: Desk, journal: RunRecords) -> list[CassetteCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
     return desk.read_offline(lambda app: requests_of(journal, app.handlers_asking))
 
 
-def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:
+def questions_of(desk: Desk, first: RunRecords, second: RunRecords) -> Questions:
     """The questions of both runs; a run that cannot be rendered again says why."""
     asked: list[dict[str, CassetteCall]] = []
     reasons: list[str] = []

@@ -26,8 +26,8 @@ from council.storage.paths import ConfinedRoot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from council.engine.journal import Journal
     from council.engine.ledger import RunEntry
+    from council.engine.run_records import RunRecords
 
 _ALL_RUNS = "`council runs` lists all runs"
 _SEARCHED = 1_000
@@ -147,7 +147,7 @@ def receipt_of(desk: Desk, run_id: str) -> Receipt:
     return receipt
 
 
-def journal_of(desk: Desk, run_id: str) -> Journal:
+def journal_of(desk: Desk, run_id: str) -> RunRecords:
     """Raises as `require_journal`, and JournalDamaged."""
     require_journal(desk, run_id)
     return desk.ledger.journal(run_id)

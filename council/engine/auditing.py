@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-AUDIT_HEAD = "audit_head"  # the step that records the end of the chain as it was before the commit
 MAX_FILES = 64  # of one commit in a record; the journal holds them all
 
 
 async def audited_effect(run: Run, trail: Trail, step: str, change: Callable[[Transaction], T], type: type[T]) -> T:
-    """An effect of a run with its records in the audit, in one transaction; see `Journal.effect`."""
+    """An effect of a run with its records in the audit, in one transaction; see `Run.effect`."""
     joined: list[Transaction] = []
 
     def write(tx: Tx) -> T:
         joined.append(trail.join(tx))
         return change(joined[-1])
 
-    done = await run.journal.effect(step, write, type=type)
+    done = await run.effect(step, write, type=type)
     if joined:
         trail.settle(joined[-1])
     return done

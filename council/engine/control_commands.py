@@ -22,7 +22,7 @@ from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
 from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import PROVIDER, Premises, Run
+from council.engine.runs import PROVIDER, ActiveRun, Premises
 from council.errors import CommandInvalid
 from council.ids import STEWARD, Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
@@ -160,7 +160,7 @@ class Reopener:
     before_asking_again: Callable[[], None]
     take_up: Callable[[Journal], None]
 
-    async def is_reopened(self, run_id: str, active: Run | None, file: FileIdentity) -> bool:
+    async def is_reopened(self, run_id: str, active: ActiveRun | None, file: FileIdentity) -> bool:
         """True for a run that this file let go on before, and nobody was told so. It is at work, or has ended since and only
         the file could not be taken. Or the connection was lost at its commit, and it goes on now."""
         if active is not None:

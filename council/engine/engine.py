@@ -24,14 +24,15 @@ from council.engine import statements as sql
 from council.engine.admission import Grant, admission, answered
 from council.engine.control_commands import Reopener, RunSteering, remember
 from council.engine.execution import Executor
-from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
+from council.engine.journal import Journal, Recording, admit, load_journal, nothing_new
 from council.engine.ledger import end_of, entry_of
 from council.engine.open_questions import AnswerHandler
 from council.engine.outputs import OutputFile
 from council.engine.queue import RunQueue
 from council.engine.receipts import ErrorRef, IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, RunHeader, RunStatus
-from council.engine.runs import ControlHandler, Finish, Handler, Premises, Run, Runs
+from council.engine.run_records import FINISH
+from council.engine.runs import ActiveRun, ControlHandler, Finish, Handler, Premises, Runs
 from council.errors import CouncilError, JournalDamaged, StorageFailed
 from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
 from council.ids import Clock, new_run_id, timestamp
@@ -57,7 +58,7 @@ class Engine:
         *,
         audit: Trail,
         redactor: Redactor,
-        on_ended: Callable[[Run, RunStatus], None],
+        on_ended: Callable[[ActiveRun, RunStatus], None],
         controls: Mapping[str, ControlHandler],
         before_asking_again: Callable[[], None] = lambda: None,
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
@@ -106,7 +107,7 @@ class Engine:
             **controls,
         }  # fmt: skip
 
-    async def admit(self, command: RunBase, file: FileIdentity) -> Run | Receipt:
+    async def admit(self, command: RunBase, file: FileIdentity) -> ActiveRun | Receipt:
         """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
 
         Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
@@ -125,7 +126,7 @@ class Engine:
         self._queue.ask_for(run)
         return run
 
-    def run_in_progress(self, command: RunBase) -> Run | None:
+    def run_in_progress(self, command: RunBase) -> ActiveRun | None:
         """The run with this command's id that is under way: its receipt will answer."""
         bound = self._receipts.bound(command.id, command.user) if command.id is not None else None
         return self.active.get(bound.run_id) if bound is not None else None
@@ -134,7 +135,7 @@ class Engine:
         """Admits without starting: the highest priority of all that is admitted meanwhile goes first."""
         return self._queue.gathering()
 
-    def ask_for(self, run: Run) -> None:
+    def ask_for(self, run: ActiveRun) -> None:
         """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
         self._queue.ask_for(run)
 
@@ -162,7 +163,7 @@ class Engine:
             model=self._premises.settings.model,
         )
 
-    async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
+    async def _create(self, header: RunHeader, id_: str | None, drop: str) -> ActiveRun:
         """A drop whose admission was refused comes again as the same run. It may be there after all, when a connection was lost
         at its commit."""
 
@@ -180,16 +181,16 @@ class Engine:
             remember(self._refused, drop, header)
             raise
         self._refused.pop(drop, None)
-        return self._adopt(Journal(header, (), run, self._store, recording=self._recording))
+        return self._adopt(Journal(header, run, self._store, recording=self._recording))
 
-    def _adopt(self, journal: Journal) -> Run:
+    def _adopt(self, journal: Journal) -> ActiveRun:
         header = journal.header
         path = header.output_path
         output = OutputFile(self._premises.root, self._store, path, header.run_id) if path else None
-        run = self.active[header.run_id] = Run(journal, self._events, output, self._runs)
+        run = self.active[header.run_id] = ActiveRun(journal, self._events, output, self._runs)
         return run
 
-    def recover(self, *, hold: bool = False) -> list[Run]:
+    def recover(self, *, hold: bool = False) -> list[ActiveRun]:
         """Takes up every run that had not ended, or whose command file was not taken yet, in the order of admission.
 
         `hold`: they are known, but none is executed, and none that is reopened either. One goes on when a run that is admitted
@@ -238,11 +239,11 @@ class Engine:
         tx.execute(sql.TAKEN, (run_id,))
         return receipt
 
-    def _take_up(self, run: Run) -> None:
+    def _take_up(self, run: ActiveRun) -> None:
         run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
         self._queue.join(run, hold=self._holds)
 
-    async def _execute(self, run: Run) -> None:
+    async def _execute(self, run: ActiveRun) -> None:
         receipt = await self._executor.execute(run)
         self.active.pop(run.id, None)
         self._queue.release(run)
@@ -268,12 +269,12 @@ class Engine:
         self._wake_cancelled(run)
         return True
 
-    def _wake_cancelled(self, run: Run) -> None:
+    def _wake_cancelled(self, run: ActiveRun) -> None:
         """It may wait for a store that has taken this."""
         if run.cancel_reason:
             self._queue.wake(run)
 
-    def wake(self, run: Run) -> None:
+    def wake(self, run: ActiveRun) -> None:
         """Lets a run that waits go on now."""
         self._queue.wake(run)
 

@@ -20,14 +20,15 @@ import msgspec
 
 from council.audit.trail import Trail
 from council.engine import statements as sql
-from council.engine.auditing import AUDIT_HEAD, RunAudit
+from council.engine.auditing import RunAudit
 from council.engine.commit import roll_forward, stage
-from council.engine.journal import FINISH, Handback, JournalEnd
+from council.engine.journal import Handback, JournalEnd
 from council.engine.ledger import end_of
 from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import DECIDED, EPOCH, Commit, RunStatus
-from council.engine.runs import Execution, Finish, Outcome, Run, RunPause, Runs, UnknownType
+from council.engine.run_records import AUDIT_HEAD, FINISH
+from council.engine.runs import ActiveRun, Execution, Finish, Outcome, RunPause, Runs, UnknownType
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
@@ -67,7 +68,7 @@ class Executor:
         clock: Clock,
         audit: Trail,
         max_attempts: int,
-        on_ended: Callable[[Run, RunStatus], None],
+        on_ended: Callable[[ActiveRun, RunStatus], None],
         require_places: Callable[[str], None],
     ) -> None:
         """`audited_as` is the audit's word for the end of a run of a type. `on_ended` takes the command file of a run
@@ -82,7 +83,7 @@ class Executor:
         self._on_ended = on_ended
         self._require_places = require_places
 
-    async def execute(self, run: Run) -> Receipt:
+    async def execute(self, run: ActiveRun) -> Receipt:
         """The receipt of the run, whose files are in their places. Raises RunPause when it is to go on later, Handback when the
         process is about to stop. Raises StorageFailed and PathRefused when the disk or a folder does not allow its end."""
         execution = None
@@ -102,7 +103,7 @@ class Executor:
         """The end of a run, as of now."""
         return Finish(timestamp(self._clock.now()), error, bool(cancelled_by), cancelled_by)
 
-    async def _work(self, run: Run) -> Execution:
+    async def _work(self, run: ActiveRun) -> Execution:
         """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
         journal, header = run.journal, run.header
         if journal.accepts_drift:
@@ -133,7 +134,7 @@ class Executor:
         run.publish(RunState(state=run.state))
         return execution
 
-    async def _finish_of(self, run: Run, execution: Execution) -> Finish:
+    async def _finish_of(self, run: ActiveRun, execution: Execution) -> Finish:
         try:
             await execution.work()
             self._require_places(run.header.lane)
@@ -154,7 +155,7 @@ class Executor:
             )
         return self.finish()
 
-    async def _commit(self, run: Run, execution: Execution) -> None:
+    async def _commit(self, run: ActiveRun, execution: Execution) -> None:
         """Renders the outcome for the place where it goes: a person may have edited the page meanwhile. It goes beside that
         place where the folder of the artifact became something else. A run whose other files are refused fails."""
         journal = run.journal
@@ -178,7 +179,7 @@ class Executor:
         except PathRefused as error:  # not even a page can be written: waited for, as for a full disk
             raise StorageFailed(error.message, fix=error.fix) from error
 
-    async def _commit_outcome(self, run: Run, execution: Execution) -> None:
+    async def _commit_outcome(self, run: ActiveRun, execution: Execution) -> None:
         """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
         where, and the audit's records."""
         finish = run.journal.result(FINISH, Finish)
@@ -211,7 +212,7 @@ class Executor:
         await run.journal.commit(seal)
         self._audit.trail.settle(audited[-1])
 
-    def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef | None) -> Receipt:
+    def _receipt(self, run: ActiveRun, outcome: Outcome, artifact: ArtifactRef | None) -> Receipt:
         header = run.header
         finish = run.journal.note(FINISH, self.finish(), type=Finish)
         ended_ms = run.journal.ended_ms(FINISH)
@@ -242,7 +243,7 @@ class Executor:
         # A path is no text: under another name nobody would find the file.
         return msgspec.structs.replace(run.journal.redactor.redacted(receipt, Receipt), artifact=artifact)
 
-    async def _complete(self, run: Run) -> Receipt:
+    async def _complete(self, run: ActiveRun) -> Receipt:
         """Everything after the point of no return; safe to repeat."""
         committed = run.journal.committed
         assert committed is not None

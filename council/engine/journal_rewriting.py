@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from council.engine import statements as sql
-from council.engine.journal import row_of
 from council.engine.receipts import ArtifactRef, Receipt
 from council.engine.records import (
     FORGOTTEN,
@@ -26,6 +25,7 @@ from council.engine.records import (
     StepResult,
     Waiting,
 )
+from council.engine.run_records import row_of
 from council.ids import sha256_hex
 from council.storage.store import Tx
 from council.typed_json import convert, decode_json

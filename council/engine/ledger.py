@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from council.engine import statements as sql
 from council.engine.receipts import Receipt
 from council.engine.records import Record, RunHeader, RunStatus
+from council.engine.run_records import JournalRow, RunRecords, header_of, record_of, rows_of
 from council.errors import RunNotFound
 from council.ids import STEWARD
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.typed_json import decode_json
-
-if TYPE_CHECKING:
-    from council.engine.journal import Journal
 
 _ALL = 1 << 60
 
@@ -74,8 +70,6 @@ class Ledger:
 
     def header(self, run_id: str) -> RunHeader:
         """Record 0. Raises RunNotFound without one, JournalDamaged."""
-        from council.engine.journal import header_of  # not at the top: a list of runs needs none of it
-
         row = self._store.read(lambda tx: tx.execute(sql.HEADER, (run_id,)).fetchone())
         if row is None:
             raise _no_journal(run_id)
@@ -124,17 +118,14 @@ class Ledger:
     def has_journal(self, run_id: str) -> bool:
         return self._store.read(lambda tx: tx.execute(sql.HEADER, (run_id,)).fetchone()) is not None
 
-    def journal(self, run_id: str) -> Journal:
+    def journal(self, run_id: str) -> RunRecords:
         """The run's journal, to be read. Raises RunNotFound without one, JournalDamaged."""
-        from council.engine.journal import Journal  # not at the top: a list of runs needs none of it
-
         header, *records = self.records(run_id)
         assert isinstance(header, RunHeader)
-        return Journal(header, enumerate(records, start=1))
+        return RunRecords(header, records)
 
     def records(self, run_id: str) -> list[Record]:
         """Record 0 and all others, in their order. Raises as `journal`."""
-        from council.engine.journal import JournalRow, header_of, record_of, rows_of  # not at the top, as in `journal`
 
         def look(tx: Tx) -> tuple[str, list[tuple[int, JournalRow]]] | None:
             found = tx.execute(sql.HEADER, (run_id,)).fetchone()

@@ -16,10 +16,11 @@ from pydantic import Field, StrictStr
 from council.commands.models import RunControl
 from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
-from council.engine.journal import Journal, JournalEnd
+from council.engine.journal import JournalEnd
 from council.engine.ledger import Ledger
 from council.engine.records import FileIdentity, Part
-from council.engine.runs import ANSWER, Premises, Run, RunPause
+from council.engine.run_records import RunRecords
+from council.engine.runs import ANSWER, ActiveRun, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.storage.reader import Looking
@@ -54,19 +55,19 @@ async def ask_person(run: Run, name: str, question: str, timeout_s: float) -> st
     raise RunPause(ANSWER, timeout_s, CouncilError(f'{asked} (To answer: `council answer {run.id} "…"{as_whom}`.)'))
 
 
-def open_questions(journal: Journal) -> dict[str, str]:
+def open_questions(records: RunRecords) -> dict[str, str]:
     """The questions of a run that nobody has answered, by their names, the oldest first."""
-    names = [step.name for step in journal.steps() if step.name.endswith(QUESTION_ENDING)]
+    names = [step.name for step in records.steps() if step.name.endswith(QUESTION_ENDING)]
     return {
-        name: journal.result(f"{name}{QUESTION_ENDING}", str)
+        name: records.result(f"{name}{QUESTION_ENDING}", str)
         for name in (name.removesuffix(QUESTION_ENDING) for name in names)
-        if not journal.recorded(f"{name}{ANSWER_ENDING}")
+        if not records.recorded(f"{name}{ANSWER_ENDING}")
     }
 
 
-def answers_in(journal: Journal) -> list[str]:
+def answers_in(run: Run) -> list[str]:
     """The person's answers to questions of a run, the newest last."""
-    steps = [step for step in journal.steps() if step.name.endswith(ANSWER_ENDING)]
+    steps = [step for step in run.steps() if step.name.endswith(ANSWER_ENDING)]
     return [decode_json(step.answer, PersonAnswer).text for step in steps]
 
 
@@ -123,13 +124,13 @@ ANSWERING = CommandType(AnswerCommand, admit_answer, names=frozenset({"run"}), f
 class ActiveRuns(Protocol):
     """The runs of the daemon, as a control command may act on them."""
 
-    active: dict[str, Run]
+    active: dict[str, ActiveRun]
 
     async def cancel(self, run_id: str, reason: str) -> bool: ...
 
-    def wake(self, run: Run) -> None: ...
+    def wake(self, run: ActiveRun) -> None: ...
 
-    def ask_for(self, run: Run) -> None: ...
+    def ask_for(self, run: ActiveRun) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class AnswerHandler:
         """Records the answer to the oldest open question of a run, and wakes it; once, if the same drop comes again. Raises
         CommandInvalid where nothing is asked, and StorageFailed."""
         run = self.runs.active.get(run_id)
-        steps = run.journal.steps() if run is not None else ()
+        steps = run.steps() if run is not None else ()
         answers = [step for step in steps if step.name.endswith(ANSWER_ENDING)]
         if any(decode_json(step.answer, PersonAnswer).drop == drop for step in answers):
             return
@@ -155,6 +156,6 @@ class AnswerHandler:
             raise _asks_nothing(run_id)
         name = next(iter(asked))
         answer = PersonAnswer(words, principal.id, drop)
-        await run.journal.put(f"{name}{ANSWER_ENDING}", answer, type=PersonAnswer, part=Part("answer"))
+        await run.put(f"{name}{ANSWER_ENDING}", answer, type=PersonAnswer, part=Part("answer"))
         self.runs.wake(run)
         self.runs.ask_for(run)  # a process that drains this drop and leaves holds the run back

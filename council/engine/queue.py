@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from council.commands.models import PLANS_LANE
-from council.engine.journal import FINISH, Handback
+from council.engine.journal import Handback
 from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting, waited_for
-from council.engine.runs import ANSWER, NETWORK, Finish, Run, RunPause
+from council.engine.run_records import FINISH
+from council.engine.runs import ANSWER, NETWORK, ActiveRun, Finish, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
 from council.ids import Clock, timestamp
@@ -33,7 +34,7 @@ class RunQueue:
     """The runs of one process, in their order. `_execute` brings a run to its end, and raises as `Executor.execute`; `_finish`
     is how one ends that cannot wait any longer."""
 
-    _execute: Callable[[Run], Awaitable[None]]
+    _execute: Callable[[ActiveRun], Awaitable[None]]
     _finish: Callable[[ErrorRef], Finish]
     _clock: Clock
     slots: int
@@ -41,7 +42,7 @@ class RunQueue:
     storage_retry_s: float
 
     def __post_init__(self) -> None:
-        self._lanes: Lanes[Run] = Lanes()
+        self._lanes: Lanes[ActiveRun] = Lanes()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.running = 0
         self._beside = 0  # of these, runs without a slot
@@ -53,23 +54,23 @@ class RunQueue:
         """The number of runs that stand in line and are not to go on."""
         return self._lanes.held
 
-    def join(self, run: Run, *, hold: bool = False) -> None:
+    def join(self, run: ActiveRun, *, hold: bool = False) -> None:
         """Puts a run at the end of its lane. `hold`: it is not told to go on before `ask_for` wants it."""
         if hold:
             self._lanes.hold(run)
         self._lanes.join(run)
         self._pump()
 
-    def ask_for(self, run: Run) -> None:
+    def ask_for(self, run: ActiveRun) -> None:
         """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
         self._lanes.ask_for(run)
         self._pump()
 
-    def release(self, run: Run) -> None:
+    def release(self, run: ActiveRun) -> None:
         """It has ended: its lane and its output path are the next one's."""
         self._lanes.release(run)
 
-    def wake(self, run: Run) -> None:
+    def wake(self, run: ActiveRun) -> None:
         """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
         self._drop_timer(run)
         run.is_woken = run.status == "running"  # it may be about to wait for what has just come
@@ -79,7 +80,7 @@ class RunQueue:
             self._lanes.go_on(run)
             self._pump()
 
-    def start_to_end(self, run: Run) -> None:
+    def start_to_end(self, run: ActiveRun) -> None:
         """Starts it out of turn and without a slot: a run that is cancelled calls nobody."""
         self._drop_timer(run)
         self._lanes.leave(run)
@@ -111,7 +112,7 @@ class RunQueue:
                 break
             self._start(run)
 
-    def _start(self, run: Run) -> None:
+    def _start(self, run: ActiveRun) -> None:
         assert run.task is None, f"run {run.id} is being executed already"
         self.running += 1
         self._beside += not _needs_slot(run)
@@ -120,7 +121,7 @@ class RunQueue:
         with log_context(run_id=run.id):  # which the task takes along
             run.task = asyncio.get_running_loop().create_task(self._serve(run), name=run.id)
 
-    async def _serve(self, run: Run) -> None:
+    async def _serve(self, run: ActiveRun) -> None:
         run.status = "running"
         run.is_woken = False
         cut_off = False
@@ -156,7 +157,7 @@ class RunQueue:
                 self.start_to_end(run)
             self._pump()
 
-    async def _park(self, run: Run, parked: RunPause) -> None:
+    async def _park(self, run: ActiveRun, parked: RunPause) -> None:
         """Lets the run wait, or ends it where that would be longer than it may. That is `max_wait_s`, or the time that a person
         has for an answer. The clock counts since it first waited for what it has not got yet, however often it asked meanwhile.
         For the network, only the time of this process counts, without the sleep of the machine. Raises StorageFailed."""
@@ -190,12 +191,12 @@ class RunQueue:
         run.publish(RunWait(reason=parked.reason, seconds=seconds, until=until, error=parked.message))
         self._timers[run.id] = asyncio.get_running_loop().call_later(0 if run.is_woken else seconds, self.wake, run)
 
-    def _drop_timer(self, run: Run) -> None:
+    def _drop_timer(self, run: ActiveRun) -> None:
         timer = self._timers.pop(run.id, None)
         if timer is not None:
             timer.cancel()
 
 
-def _needs_slot(run: Run) -> bool:
+def _needs_slot(run: ActiveRun) -> bool:
     """False where no model is asked: nothing of a provider is shared then."""
     return run.header.lane != PLANS_LANE

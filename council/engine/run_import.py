@@ -11,10 +11,11 @@ import msgspec
 from council.commands.models import LANE_PATTERN
 from council.commands.types import CommandTypes
 from council.engine import statements as sql
-from council.engine.journal import admit, row_of
+from council.engine.journal import admit
 from council.engine.ledger import end_of
 from council.engine.receipts import Receipt
 from council.engine.records import Commit, Record, RunHeader, StepResult
+from council.engine.run_records import row_of
 from council.errors import PathRefused, UsageError
 from council.storage.paths import check_relative
 from council.storage.store import Store, Tx

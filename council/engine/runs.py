@@ -1,4 +1,4 @@
-"""One run while the process lives: its journal, its state, and what a handler may do with it."""
+"""One run while the process lives: its state, and what a handler may do with it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 import msgspec
 from pydantic import ValidationError
 
 from council.engine.commit import Output, StoreEntry
-from council.engine.journal import Journal, StepOptions
+from council.engine.journal import Journal, JournalEnd
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
+from council.engine.run_records import RecordedStep, RunRecords
 from council.errors import CouncilError, JournalDamaged, ModelErrorKind
 from council.events import Event, Events, ModelRetry
 from council.ids import Principal
@@ -24,6 +25,7 @@ from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
+from council.storage.store import Tx
 
 T = TypeVar("T")
 
@@ -34,6 +36,7 @@ PROVIDER, NETWORK = "provider", "network"
 ANSWER = "answer"  # a person's
 
 BEGUN_ENDING = "/begun"
+MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
 
 
 class RunPause(CouncilError):
@@ -95,27 +98,37 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Run:
-    """A run in memory, and all that a handler sees of its journal. `state` is the Protocol 95 word, `status` the
-    ledger's."""
+class StepOptions(TypedDict, total=False):
+    """The options of `Run.step`, see `Journal.step`."""
 
-    def __init__(self, journal: Journal, events: Events, output: OutputFile | None, runs: Runs | None = None) -> None:
+    request: str
+    durable: bool
+    part: Part
+
+
+class Run:
+    """A run as its handler sees it. This one answers with recorded steps alone, whatever they were asked; an `ActiveRun` also
+    does what is not recorded. `state` is the Protocol 95 word, `status` the ledger's. `named_model` is the model that was
+    named when it was told to go on, empty: it keeps `model`."""
+
+    def __init__(
+        self, records: RunRecords, events: Events, output: OutputFile | None, runs: Runs | None = None
+    ) -> None:
         """`runs`: the others of its process; None for one that is only read."""
         self.runs = runs or Runs({})
-        self.journal = journal
-        self.header: RunHeader = journal.header
-        self.id = journal.header.run_id
-        self.secret = bytes.fromhex(journal.header.secret)
+        self.header: RunHeader = records.header
+        self.id = records.header.run_id
+        self.secret = bytes.fromhex(records.header.secret)
+        self.model, self.named_model = records.model, records.named_model
+        self.accepts_drift, self.retries = records.accepts_drift, records.retries
+        self.is_reopened = records.reopened_by is not None  # it had ended before, and was told to go on
         self.status: RunStatus = "queued"
         self.state = "EXECUTING_TASK"
-        self._output = output
         self.cancel_reason = ""
-        self.task: asyncio.Task[None] | None = None
-        self.waiting_for = ""
-        self.is_woken = False  # somebody woke it while it ran
-        self.offline_since_s: float | None = None  # by the monotonic clock: it waits for the network in this process
         self.refusals: tuple[Mapping[str, str], ...] = ()  # what agents asked for and did not get, for the audit
+        self._records = records
         self._events = events
+        self._output = output
 
     @property
     def output(self) -> OutputFile:
@@ -131,25 +144,42 @@ class Run:
     @property
     def is_closed(self) -> bool:
         """True when its end is recorded: nobody is asked any more."""
-        return self.journal.closed
+        return True
 
     @property
-    def is_reopened(self) -> bool:
-        """True when it had ended before, and was told to go on."""
-        return self.journal.reopened_by is not None
+    def is_committed(self) -> bool:
+        """True past its point of no return."""
+        return self._records.committed is not None
 
     @property
     def is_waiting(self) -> bool:
         """True also where an earlier process noted the wait, and this one has not asked again yet."""
-        return self.status == "waiting" or (self.status == "queued" and bool(self.journal.waits))
+        return self.status == "waiting" or (self.status == "queued" and bool(self._records.waits))
+
+    def waits_for(self, reason: str) -> int:
+        """The number of its waits for this since its last step."""
+        return sum(wait.reason == reason for wait in self._records.waits)
 
     def publish(self, event: Event) -> None:
         """Tells of something in this run."""
         self._events.publish(msgspec.structs.replace(event, run_id=self.id))
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
-        """See `Journal.step`: a recorded step is never run again."""
-        return await self.journal.step(name, fn, type=type, **how)
+        """See `Journal.step`: a recorded step is never run again. Raises JournalEnd for one that is not to be run any more."""
+        return self._recalled(name, type)
+
+    async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T]) -> T:
+        """See `Journal.effect`: a change and its record are one transaction. Raises as `step`."""
+        return self._recalled(name, type)
+
+    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
+        """See `Journal.put`: a step whose work is done already. Raises JournalEnd where nothing is recorded any more."""
+        return self._recalled(name, type)
+
+    def _recalled(self, name: str, type: type[T]) -> T:
+        if not self.recorded(name):
+            raise JournalEnd(name)
+        return self._records.result(name, type)
 
     async def look(self, name: str, fn: Callable[[], T], *, type: type[T], part: Part = OWN) -> T:
         """A step that only looks something up: it can be found out again, so a power cut may take its record."""
@@ -173,28 +203,69 @@ class Run:
         return await self.step(name, work, type=type)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
-        """See `Journal.ephemeral`: of such a step only its outcome is kept."""
-        return await self.journal.ephemeral(name, fn, type=type, part=part)
+        """A step of which only its outcome is kept: `fn` returns a small typed value without prompt text, and that is
+        what replay returns. Raises ValueError for an outcome beyond MAX_EPHEMERAL_BYTES."""
 
-    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
-        """See `Journal.put`: a step whose work is done already."""
-        return await self.journal.put(name, value, type=type, part=part)
+        async def small() -> T:
+            outcome = await fn()
+            if len(msgspec.json.encode(outcome)) > MAX_EPHEMERAL_BYTES:
+                raise ValueError(f"the outcome of the ephemeral step {name} is larger than {MAX_EPHEMERAL_BYTES} bytes")
+            return outcome
+
+        return await self.step(name, small, type=type, part=part)
 
     def recorded(self, name: str) -> bool:
-        return self.journal.recorded(name)
+        return self._records.recorded(name)
 
     def value(self, name: str, type: type[T]) -> T | None:
         """The recorded result of a step, None when there is none."""
-        return self.journal.value(name, type)
+        return self._records.value(name, type)
+
+    def steps(self) -> list[RecordedStep]:
+        return self._records.steps()
 
     def note_retry(self, kind: ModelErrorKind, error: str, attempt: int, wait_s: float) -> None:
-        """Tells of a try of the present step's call that failed, and comes again after `wait_s`; records it, too."""
+        """Tells of a try of the present step's call that failed, and comes again after `wait_s`."""
         self.publish(ModelRetry(error=error, error_kind=kind, attempt=attempt, wait_s=wait_s))
-        self.journal.retried(kind, error, attempt, wait_s)
 
     def choice(self, purpose: str) -> random.Random:
         """A generator for one purpose, seeded by the run's secret: the same after every restart."""
         return random.Random(self.secret + purpose.encode())  # noqa: S311  shuffling, not cryptography
+
+
+class ActiveRun(Run):
+    """A run that goes on: what its handler asks for is done, and recorded in its journal. Only the engine sees that."""
+
+    def __init__(self, journal: Journal, events: Events, output: OutputFile | None, runs: Runs | None = None) -> None:
+        super().__init__(journal, events, output, runs)
+        self.journal = journal
+        self.number = journal.run  # in the store
+        self.task: asyncio.Task[None] | None = None
+        self.waiting_for = ""
+        self.is_woken = False  # somebody woke it while it ran
+        self.offline_since_s: float | None = None  # by the monotonic clock: it waits for the network in this process
+
+    @property
+    def is_closed(self) -> bool:
+        return self.journal.closed
+
+    @property
+    def has_ended(self) -> bool:
+        """True when its receipt is there: only its command file may not be taken yet."""
+        return self.journal.ended
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
+        return await self.journal.step(name, fn, type=type, **how)
+
+    async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T]) -> T:
+        return await self.journal.effect(name, fn, type=type)
+
+    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
+        return await self.journal.put(name, value, type=type, part=part)
+
+    def note_retry(self, kind: ModelErrorKind, error: str, attempt: int, wait_s: float) -> None:
+        super().note_retry(kind, error, attempt, wait_s)
+        self.journal.retried(kind, error, attempt, wait_s)
 
 
 class UnknownType(CouncilError):
@@ -207,10 +278,10 @@ class UnknownType(CouncilError):
 class Runs:
     """The runs of one process. A run sees the others through it."""
 
-    def __init__(self, handlers: Mapping[str, Handler], waking: Callable[[Run], None] = lambda run: None) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], waking: Callable[[ActiveRun], None] = lambda run: None) -> None:
         """`waking` lets a run that waits go on."""
         self.handlers = handlers
-        self.active: dict[str, Run] = {}
+        self.active: dict[str, ActiveRun] = {}
         self.endings = asyncio.Semaphore(_MOST_ENDINGS)
         self._stillness = asyncio.Lock()
         self._waking = waking

@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from council.budgets.budget import BudgetSpent
-from council.engine.journal import Journal
 from council.errors import CouncilError, ModelError
 from council.evaluation.council_arm import CouncilAnswer, Deliberations
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Meter
 from council.evaluation.questions import Question
+from council.evaluation.results_folder import Results
 from council.evaluation.self_consistency import SYSTEM, Ballot, cast, more_ballots
 from council.llm.base import Model, request_hash
 
@@ -45,7 +45,7 @@ class Evaluation:
     """The questions of one evaluation being answered. `told` is called with each question that is answered by all arms.
     `parallel` questions are under way at once; a provider that asks for patience gets up to `max_wait_s` of it for each call."""
 
-    _journal: Journal
+    _results: Results
     _deliberations: Deliberations
     _model: Model
     _meter: Meter
@@ -94,7 +94,7 @@ class Evaluation:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _answer_one(self, question: Question) -> AnsweredQuestion:
-        decided = await self._journal.step(
+        decided = await self._results.journal.step(
             f"{question.id}/council",
             lambda: self._patiently(lambda: self._deliberations.decide(question)),
             type=CouncilAnswer,
@@ -104,7 +104,7 @@ class Evaluation:
         spent = self._meter.council(question.ref)
 
         async def ballot(number: int) -> Ballot:
-            return await self._journal.step(
+            return await self._results.journal.step(
                 f"{question.id}/ballot/{number}",
                 lambda: self._patiently(lambda: cast(self._model, question, material, number)),
                 type=Ballot,

@@ -5,7 +5,8 @@
     traffic.jsonl    what the calls that are no part of a run asked, and what was answered
     home/            a home: personas as they were, the documents, the real runs; `council --home … explain` looks inside
 
-Labels lie nowhere in it: the models of an evaluation could read them there.
+Labels lie nowhere in it: the models of an evaluation could read them there. Here alone an evaluation begins, or goes on with,
+the journal that it writes; all else of this room reads records.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def begin(folder: Path, setup: Mapping[str, Any], personas: Path, clock: Clock) 
     )
     store = Store.open(place)
     run = store.write_now(lambda tx: admit(tx, header))
-    return Results(place, store, Journal(header, (), run, store))
+    return Results(place, store, Journal(header, run, store))
 
 
 def resume(folder: Path, setup: Mapping[str, Any]) -> Results:

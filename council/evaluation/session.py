@@ -80,7 +80,7 @@ class OpenEvaluation:
     async def answer(self, told: Callable[[AnsweredQuestion], None]) -> EvaluationEnd:
         """All questions, while the home is served; how it ended. What is answered when it is cancelled is kept."""
         evaluation = Evaluation(
-            self.results.journal,
+            self.results,
             self.deliberations,
             self.model,
             self.meter,

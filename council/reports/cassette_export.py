@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 
 from council import __version__
-from council.engine.journal import FINISH, Journal, RecordedStep
+from council.engine.run_records import FINISH, RecordedStep, RunRecords
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json, sha256_hex
@@ -51,7 +51,7 @@ class Tape:
 
 
 def record(
-    journal: Journal, task: str, asked: Iterable[cassette.CassetteCall], status: str, redactor: Redactor
+    journal: RunRecords, task: str, asked: Iterable[cassette.CassetteCall], status: str, redactor: Redactor
 ) -> Tape:
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a record that cannot be read."""
     steps = {step.name: step for step in journal.steps()}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from council.engine.journal import ENDING, Journal, RecordedStep
+from council.engine.run_records import ENDING, RecordedStep, RunRecords
 from council.ids import readable_json
 from council.llm.cassette import CassetteCall
 from council.llm.replay import prompt_text
@@ -74,7 +74,7 @@ def text_of(call: CassetteCall) -> str:
     return _NONCE.sub("-" * NONCE_CHARS, prompt_text(call.system, call.messages or ()))
 
 
-def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> Divergence:
+def diff(first: RunRecords, second: RunRecords, alike: Alike = lambda step: False) -> Divergence:
     """The first divergence of two runs' steps, of which some may have run at once. `alike`: asked where hashes differ."""
     left, right = (
         {

@@ -15,10 +15,10 @@ import msgspec
 
 from council.artifacts.page import Page
 from council.budgets.spend import spent_by
-from council.engine.journal import FINISH, Journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt
 from council.engine.records import WAITS, RunHeader, RunStatus
+from council.engine.run_records import FINISH, RunRecords
 from council.engine.runs import Finish, Handler, Runs, UnknownType
 from council.errors import CouncilError, JournalDamaged
 from council.ids import timestamp_of
@@ -188,7 +188,7 @@ async def explain(
     has. Raises RunNotFound, JournalDamaged, StorageFailed."""
     header, *records = Ledger(store).records(run_id)
     assert isinstance(header, RunHeader)
-    journal = Journal(header, enumerate(records))
+    journal = RunRecords(header, records)
     chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live else "cut off")
     finish = journal.result(FINISH, Finish) if journal.recorded(FINISH) else None
     if finish is None and receipt is not None:
@@ -222,7 +222,7 @@ async def explain(
 
 @dataclass(frozen=True)
 class _Teller:
-    journal: Journal
+    journal: RunRecords
     chronicle: Chronicle
     account: Account | None
     calls: tuple[CallEntry, ...]

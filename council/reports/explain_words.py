@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from council.artifacts.render import without_brackets
-from council.engine.auditing import AUDIT_HEAD
-from council.engine.journal import FINISH
 from council.engine.records import WAITS
+from council.engine.run_records import AUDIT_HEAD, FINISH
 from council.lines_and_pages import spelled
 from council.reports.explain import AgentShare, CallEntry, Explanation
 from council.reports.timeline import StepEntry

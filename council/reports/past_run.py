@@ -8,11 +8,12 @@ from typing import NoReturn, TypeVar, Unpack
 
 import msgspec
 
-from council.engine.journal import Journal, JournalEnd, StepOptions
+from council.engine.journal import JournalEnd
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import ErrorRef
 from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
-from council.engine.runs import Execution, Finish, Handler, Run, Runs
+from council.engine.run_records import RunRecords
+from council.engine.runs import Execution, Finish, Handler, Run, Runs, StepOptions
 from council.errors import CouncilError, RunNotFound
 from council.events import Events
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
@@ -21,16 +22,16 @@ from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 
 
-async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
+async def replay(records: RunRecords, handlers: Mapping[str, Handler]) -> bytes:
     """Raises RunNotFound for a run without an end or an artifact, UnknownType, JournalDamaged for an unreadable record."""
-    committed = journal.committed
-    run_id = journal.header.run_id
-    if committed is None or not journal.recorded("finish"):
+    committed = records.committed
+    run_id = records.header.run_id
+    if committed is None or not records.recorded("finish"):
         raise RunNotFound(f"run {run_id} has not ended.", fix="`council status` shows how far it is")
-    if not journal.header.output_path or not committed.files:
+    if not records.header.output_path or not committed.files:
         raise RunNotFound(f"run {run_id} left no artifact.", fix="`council show` prints its receipt")
-    execution = Runs(handlers).begin(PastRun(journal))
-    finish = journal.result("finish", Finish)
+    execution = Runs(handlers).begin(PastRun(records))
+    finish = records.result("finish", Finish)
     await work_again(execution, finish.error)
     outcome = execution.conclude(finish)
     assert outcome.artifact is not None
@@ -40,10 +41,9 @@ async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
 class PastRun(Run):
     """A run of recorded steps alone. Where its artifact went nothing is looked at and nothing written."""
 
-    def __init__(self, journal: Journal) -> None:
-        journal.closed = True
-        output = PlacedOutput(journal.header, journal.committed) if journal.header.output_path else None
-        super().__init__(journal, Events(), output)
+    def __init__(self, records: RunRecords) -> None:
+        output = PlacedOutput(records.header, records.committed) if records.header.output_path else None
+        super().__init__(records, Events(), output)
 
 
 async def work_again(execution: Execution, ended_with: ErrorRef | None) -> None:
@@ -67,11 +67,11 @@ class CannotRender(CouncilError):
     http_status = 409
 
 
-async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[CassetteCall]:
+async def requests_of(records: RunRecords, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[CassetteCall]:
     """All calls of a run, in the order of its work, without what came of them. `handlers` are those that ask a given model.
     Raises CannotRender when another version of Council asked in other words, UnknownType, JournalDamaged for a record that
     cannot be read."""
-    header = journal.header
+    header = records.header
     if header.epoch != EPOCH:
         raise CannotRender(
             f"run {header.run_id} was begun by a version of Council with journal epoch {header.epoch}; "
@@ -79,9 +79,9 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
             fix="use the version that made it",
         )
     noting = _NotingModel()
-    run = _NotingRun(journal)
+    run = _NotingRun(records)
     execution = Runs(handlers(noting)).begin(run)
-    finish = journal.result("finish", Finish) if journal.recorded("finish") else Finish("")
+    finish = records.result("finish", Finish) if records.recorded("finish") else Finish("")
     await work_again(execution, finish.error)
     return run.asked
 
@@ -108,9 +108,9 @@ class _NotingModel:
 
 
 class _NotingRun(PastRun):
-    def __init__(self, journal: Journal) -> None:
-        super().__init__(journal)
-        self._recorded = {step.name: step for step in journal.steps()}
+    def __init__(self, records: RunRecords) -> None:
+        super().__init__(records)
+        self._recorded = {step.name: step for step in records.steps()}
         self.asked: list[CassetteCall] = []
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:

@@ -14,9 +14,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from council.engine.journal import ATTEMPT, FINISH, HANDBACK
 from council.engine.queue import MAX_WAIT
 from council.engine.records import Commit, Continuation, Record, Retry, StepResult, StepStart, Waiting
+from council.engine.run_records import ATTEMPT, FINISH, HANDBACK
 from council.engine.runs import Finish
 from council.turns.result import ModelCall
 from council.typed_json import decode_json

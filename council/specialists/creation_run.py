@@ -277,7 +277,7 @@ class CreationRun(SpecialistWork):
             fix = f"`council retry {self._run.id} --from plan` asks again, with the same design"
             refusal.fix = fix
             if plan.state(self._core.plans.now_ms()) == "expired":
-                await self._run.journal.effect("told", partial(self._tell, spec=spec, why=refusal), type=bool)
+                await self._run.effect("told", partial(self._tell, spec=spec, why=refusal), type=bool)
             raise PlanRefused(refusal.code, refusal.message, fix=fix, plan=plan) from refusal
         return ApprovedPlan(*read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
 

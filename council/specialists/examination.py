@@ -92,7 +92,7 @@ class ExaminationRun(SpecialistWork):
             )  # fmt: skip
             return True
 
-        await run.journal.effect("examined", keep, type=bool)
+        await run.effect("examined", keep, type=bool)
         fix = f"`council specialists create … --changes {present.spec.role}` has a new version designed"
         refuse_untrained(present.suite, results, fix)
         state.outcome = f"The specialist {present.spec.role}, version {present.version}, has passed its suite."

@@ -143,7 +143,7 @@ class OutsideSender:
                 tx.execute(sql.SETTLE, values)
                 return not why
 
-            await run.journal.effect("use", settle, type=bool)
+            await run.effect("use", settle, type=bool)
         return msgspec.structs.replace(result, text=text)
 
     def _filled(self, principal: Principal, arguments: OutsideArguments) -> tuple[Specialist, FilledRequest, str]:

@@ -130,7 +130,7 @@ class SpecialistDirectory(AgentListing):
             record(tx, row)
             return bool(row.success)
 
-        await self._run.journal.effect(f"{handoff.id}/telemetry", write, type=bool)
+        await self._run.effect(f"{handoff.id}/telemetry", write, type=bool)
         return returned
 
     async def _used(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> tuple[Return, CaseTrial | None]:
@@ -146,7 +146,7 @@ class SpecialistDirectory(AgentListing):
                 store = f"{stored_by(self._asker, one.role, missing[0])} stores it"
                 question = f"{one.role} needs your credential {missing[0]}: {store}. Answer “done” then."
                 return answer_to(handoff, status="needs_clarification", question=question), None
-        words = "\n".join([self._bench.task, *answers_in(self._run.journal)])
+        words = "\n".join([self._bench.task, *answers_in(self._run)])
         sent = [each for each in filled if each.method == "GET" and stands_in(words, each)]
         replies = await self._replies(handoff, one, sent)
         if to_approve := [each for each in filled if each not in sent]:

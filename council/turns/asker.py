@@ -212,6 +212,6 @@ class Postponement(Exception):
 def parked(run: Run, error: ModelError) -> RunPause:
     """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
     if error.kind == UNREACHABLE:
-        earlier = sum(wait.reason == NETWORK for wait in run.journal.waits)
+        earlier = run.waits_for(NETWORK)
         return RunPause(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
     return RunPause(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)

@@ -136,7 +136,7 @@ class Models:
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            spend=Spend(self.store, run.id, run.journal.retries, self.clock),
+            spend=Spend(self.store, run.id, run.retries, self.clock),
             price_of=self._price,
             chair=chair,
             clock=self.clock,

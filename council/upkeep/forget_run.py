@@ -22,10 +22,10 @@ from council.deliberation.memory_summary import STEP as SUMMARY_STEP
 from council.deliberation.memory_summary import SummaryTry
 from council.deliberation.record import read
 from council.engine import statements as sql
-from council.engine.journal import Journal, RecordedStep, rows_of
 from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import ErrorRef
 from council.engine.records import FORGOTTEN, FileIdentity
+from council.engine.run_records import RecordedStep, RunRecords, rows_of
 from council.engine.runs import Runs
 from council.errors import JournalDamaged, RunNotFound
 from council.storage.files import rewrite
@@ -131,7 +131,7 @@ class WholeRun:
 
         return look_into(copy, look)
 
-    def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
+    def _recorded(self, run_id: str) -> tuple[RunRecords | None, list[RecordedStep]]:
         try:
             journal = self._ledger.journal(run_id)
             return journal, journal.steps()

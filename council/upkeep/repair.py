@@ -145,7 +145,7 @@ def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Run]) -> None:
         folders.add(home.session_states / header.lane)
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))
         folders |= {(home.root / header.output_path).parent} if header.output_path else set()
-    uncommitted = {run.id for run in unfinished if run.journal.committed is None}
+    uncommitted = {run.id for run in unfinished if not run.is_committed}
     for path in (*_strays(home, folders, lambda run_id: run_id in uncommitted), *half_copies(home)):
         try:
             path.unlink()

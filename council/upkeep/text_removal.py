@@ -23,11 +23,11 @@ from council.agents.session_file import SESSION_ENDING, decode_session, encode_s
 from council.commands.file_formats import NotACommand, read_document
 from council.engine import journal_rewriting
 from council.engine import statements as sql
-from council.engine.journal import Journal, JournalRow, header_of, record_of, rows_of
 from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written, written_at
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
-from council.engine.runs import Run
+from council.engine.run_records import JournalRow, RunRecords, header_of, record_of, rows_of
+from council.engine.runs import ActiveRun, Run
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
@@ -125,15 +125,15 @@ class Traces:
             if await asyncio.to_thread(self._is_in_unfinished, run):
                 raise _holding(run)
 
-    def _unfinished(self) -> list[Run]:
+    def _unfinished(self) -> list[ActiveRun]:
         return [run for run_id, run in sorted(self._beside.active.items()) if run_id != self._run_id]
 
-    def _is_in_unfinished(self, run: Run) -> bool:
+    def _is_in_unfinished(self, run: ActiveRun) -> bool:
         last = self._free_rows.get(run.id)
         if last is None and self._holds(msgspec.json.encode(run.header).decode()):
             return True
         with self._store.reading() as tx:
-            rows = rows_of(tx, run.journal.run, after=last or 0)
+            rows = rows_of(tx, run.number, after=last or 0)
             if self._held(rows):
                 return True
         self._free_rows[run.id] = rows[-1][0] if rows else last or 0
@@ -417,7 +417,7 @@ class Traces:
         header = records[0]
         assert isinstance(header, RunHeader)
         try:
-            return await replay(Journal(header, enumerate(records[1:])), self._beside.handlers)
+            return await replay(RunRecords(header, records[1:]), self._beside.handlers)
         except Exception as error:  # noqa: BLE001  whatever stands in the way of rendering, the text has to go
             kind = type(error).__name__
             log.warning("run %s cannot be rendered again (%s): its page is edited instead", run_id, kind)

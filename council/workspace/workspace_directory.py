@@ -135,7 +135,7 @@ class WorkspaceDirectory(AgentListing):
             found = [project_named(listed.rows, named)] if named else []
         except WorkspaceRefused as refused:
             raise AgentFailed(refused.message, fix=refused.fix) from refused
-        for words in (*reversed(answers_in(self._run.journal)), handoff.task):
+        for words in (*reversed(answers_in(self._run)), handoff.task):
             found = found or named_projects(words, listed.rows)
         if len(found) != 1:
             return Scope(must_ask=True, readings=(listed,))
@@ -229,7 +229,7 @@ class WorkspaceDirectory(AgentListing):
             raise AgentFailed(error.message, fix=error.fix) from error
         held_to = {key: value for key, value in scope.ids.items() if key in post.scope}
         bench.roles.append(manifest.role)
-        said = "\n".join([bench.task, *answers_in(self._run.journal)])  # by the person, and not by another agent
+        said = "\n".join([bench.task, *answers_in(self._run)])  # by the person, and not by another agent
         for turn in range(MAX_READ_ROUNDS + 1):
             may_read = turn < MAX_READ_ROUNDS and not scope.must_ask
             ground = Ground(said, pack, held_to, day, drafts, scope.must_ask, may_read)

@@ -151,7 +151,7 @@ async def test_a_drop_whose_admission_was_committed_unheard_is_that_run(postgres
         run = await engine.admit(command(), DROP)
         assert isinstance(run, Run)
         assert (run.id, Ledger(store).unfinished()) == (there, [there])
-        assert await run.journal.put("one", "said", type=str) == "said"
+        assert await run.put("one", "said", type=str) == "said"
 
 
 async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url: str, tmp_path: Path) -> None:
@@ -234,8 +234,8 @@ async def test_a_run_whose_journal_is_damaged_fails_alone(store: Store, tmp_path
         assert isinstance(body, RunBase)
         await engine.admit(body, type(DROP)(f"{number}.json", number, 1, "0" * 64))
     damaged, whole = engine.active.values()
-    await damaged.journal.put("one", "said", type=str)
-    await damaged.journal.put("two", "said", type=str)
+    await damaged.put("one", "said", type=str)
+    await damaged.put("two", "said", type=str)
     statement = {
         "a row": "UPDATE steps SET kind = 'nothing' WHERE seq = 2",
         "record 0": "UPDATE runs SET header = '{}' WHERE run = 1",

@@ -11,8 +11,11 @@ import psycopg
 import pytest
 
 from council.engine.journal import Handback, Journal, JournalEnd, admit, load_journal
+from council.engine.ledger import Ledger
 from council.engine.records import EPOCH, Commit, Continuation, FileIdentity, RunHeader, Waiting
+from council.engine.runs import ActiveRun, Run
 from council.errors import Drift, JournalDamaged, StorageFailed
+from council.events import Events
 from council.redaction import Redactor, Secret
 from council.storage.marks import MARK, SET_MARK
 from council.storage.store import Store, Tx
@@ -46,7 +49,7 @@ def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
 
 @pytest.fixture
 def journal(store: Store) -> Journal:
-    return Journal(HEADER, (), store.write_now(lambda tx: admit(tx, HEADER)), store)
+    return Journal(HEADER, store.write_now(lambda tx: admit(tx, HEADER)), store)
 
 
 def again(store: Store) -> Journal:
@@ -61,7 +64,7 @@ def kinds(store: Store) -> list[str]:
     return [" ".join(filter(None, row)) for row in rows]
 
 
-async def three_steps(journal: Journal) -> list[str]:
+async def three_steps(journal: Journal | Run) -> list[str]:
     calls: list[str] = []
     for name in ("one", "two", "three"):
         result = await journal.step(name, counted(name, calls), type=Out, request=f"asks {name}")
@@ -99,7 +102,7 @@ async def test_a_recorded_step_is_not_run_again_after_a_restart(store: Store, jo
 async def test_a_step_is_in_the_store_when_it_answers_and_a_large_one_too(store: Store, journal: Journal) -> None:
     large = "y" * 3_000_000
     await journal.step("big", counted(large, []), type=Out)
-    loaded = store.read(lambda tx: load_journal(tx, "r1"))
+    loaded = Ledger(store).journal("r1")
     assert loaded.value("big", Out) == Out(large)
 
 
@@ -156,10 +159,11 @@ async def test_a_closed_journal_answers_only_what_it_holds(journal: Journal) -> 
 
 
 async def test_an_ephemeral_step_keeps_a_small_outcome_and_refuses_a_large_one(store: Store, journal: Journal) -> None:
-    assert await journal.ephemeral("ask", counted("yes", []), type=Out) == Out("yes")
+    run = ActiveRun(journal, Events(), None)
+    assert await run.ephemeral("ask", counted("yes", []), type=Out) == Out("yes")
     with pytest.raises(ValueError, match="larger than 1024 bytes"):
-        await journal.ephemeral("tell", counted("x" * 2000, []), type=Out)
-    loaded = again(store)
+        await run.ephemeral("tell", counted("x" * 2000, []), type=Out)
+    loaded = ActiveRun(again(store), Events(), None)
     assert await loaded.ephemeral("ask", counted("no", []), type=Out) == Out("yes")
     assert not loaded.recorded("tell")
 
@@ -177,12 +181,27 @@ async def test_no_secret_is_recorded_or_returned(store: Store, journal: Journal)
     assert secret not in repr(rows)
 
 
-async def test_a_journal_that_was_opened_to_be_read_takes_nothing(store: Store, journal: Journal) -> None:
+async def test_a_run_that_is_only_read_answers_with_what_is_recorded_and_does_nothing(
+    store: Store, journal: Journal
+) -> None:
     await three_steps(journal)
-    reading = store.read(lambda tx: load_journal(tx, "r1"))
+    await journal.effect("pay", pay, type=Out)
+    reading = Run(Ledger(store).journal("r1"), Events(), None)
     assert await three_steps(reading) == []
-    with pytest.raises(StorageFailed, match="opened to be read"):
-        await reading.step("four", counted("four", []), type=Out)
+    assert await reading.step("one", counted("one", []), type=Out, request="something else") == Out("one")
+    assert await reading.effect("pay", pay, type=Out) == Out("paid 1")
+    assert await reading.put("two", Out("other"), type=Out) == Out("two")
+    calls: list[str] = []
+    before = kinds(store)
+    for what in (
+        reading.step("four", counted("four", calls), type=Out),
+        reading.effect("pay again", pay, type=Out),
+        reading.put("five", Out("five"), type=Out),
+    ):
+        with pytest.raises(JournalEnd):
+            await what
+    reading.note_retry("rate", "slow down", 1, 2.5)
+    assert (calls, paid(store), kinds(store)) == ([], "1", before)
 
 
 async def test_a_row_that_no_version_wrote_is_damage_and_never_guessed(store: Store, journal: Journal) -> None:
@@ -295,7 +314,7 @@ async def test_what_was_committed_when_the_connection_was_lost_is_found_before_i
     tmp_path: Path, postgres_url: str
 ) -> None:
     store = Store.open(tmp_path, postgres_url)
-    journal = Journal(HEADER, (), store.write_now(lambda tx: admit(tx, HEADER)), store)
+    journal = Journal(HEADER, store.write_now(lambda tx: admit(tx, HEADER)), store)
     calls: list[str] = []
 
     async def lost(write: Callable[[], Awaitable[object]]) -> None:

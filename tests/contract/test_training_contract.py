@@ -13,7 +13,7 @@ import pytest
 
 from council.engine.journal import Journal, admit, load_journal
 from council.engine.records import EPOCH, FileIdentity, RunHeader
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.events import Events
 from council.ids import readable_json
 from council.sandbox.cage import Sandbox
@@ -148,11 +148,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def run_of(store: Store) -> Run:
+def run_of(store: Store) -> ActiveRun:
     """As the next process finds it."""
     store.write_now(lambda tx: None)
     journal: Journal = store.read(lambda tx: load_journal(tx, "r1", store))
-    return Run(journal, Events(), None)
+    return ActiveRun(journal, Events(), None)
 
 
 async def results_of(store: Store, cage: Any, code: str) -> tuple[CaseResult, ...]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from council.engine.execution import Executor
-from council.engine.journal import FINISH
 from council.engine.ledger import Ledger
-from council.engine.runs import Finish, Outcome, Run, Runs
+from council.engine.run_records import FINISH
+from council.engine.runs import ActiveRun, Finish, Outcome, Run, Runs
 from council.errors import CouncilError, StorageFailed
 from council.events import Events
 from council.ids import SystemClock
@@ -68,7 +68,7 @@ def executed(store: Store, root: ConfinedRoot, work: Work | None, **header: obje
         on_ended=lambda run, status: ended.append(status),
         require_places=lambda lane: None,
     )
-    return executor, Run(begun(store, "r1", **header), Events(), None, runs), ended
+    return executor, ActiveRun(begun(store, "r1", **header), Events(), None, runs), ended
 
 
 async def test_no_run_ends_before_it_was_admitted_whatever_the_clock_says(store: Store, root: ConfinedRoot) -> None:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from council.engine.journal import FINISH, Handback
+from council.engine.journal import Handback
 from council.engine.queue import MAX_WAIT, RunQueue
-from council.engine.runs import ANSWER, Finish, Run, RunPause
+from council.engine.run_records import FINISH
+from council.engine.runs import ANSWER, ActiveRun, Finish, RunPause
 from council.errors import CouncilError, ModelError, StorageFailed
 from council.events import Events, RunWait
 from council.ids import SystemClock, timestamp
@@ -36,7 +37,7 @@ class HeldClock(SystemClock):
         return self.awake_s
 
 
-def queue(execute: Callable[[Run], Awaitable[None]], clock: HeldClock | None = None, slots: int = 4) -> RunQueue:
+def queue(execute: Callable[[ActiveRun], Awaitable[None]], clock: HeldClock | None = None, slots: int = 4) -> RunQueue:
     at = clock or HeldClock()
     return RunQueue(
         execute,
@@ -52,7 +53,7 @@ def parked(seconds: float) -> RunPause:
     return RunPause("provider", seconds, ModelError("rate", "busy"))
 
 
-async def worked(run: Run) -> None:
+async def worked(run: ActiveRun) -> None:
     """Waits until nobody works at the run."""
     while run.task is not None:
         await asyncio.wait([run.task])
@@ -62,7 +63,7 @@ async def worked(run: Run) -> None:
 async def test_a_run_waits_as_long_as_it_may_and_ends_where_it_would_be_longer(
     played: Rehearsal, seconds: float, waits: bool
 ) -> None:
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         if not run.journal.recorded(FINISH):
             raise parked(seconds)
 
@@ -75,7 +76,7 @@ async def test_a_run_waits_as_long_as_it_may_and_ends_where_it_would_be_longer(
 
 
 async def test_an_attempt_that_the_disk_ended_is_none_of_the_runs_own(played: Rehearsal) -> None:
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         await run.journal.attempt()
         raise StorageFailed("no space left")
 
@@ -89,7 +90,7 @@ async def test_an_attempt_that_the_disk_ended_is_none_of_the_runs_own(played: Re
 async def test_the_waits_of_a_run_that_got_nothing_in_between_count_as_one(played: Rehearsal) -> None:
     clock, ended = HeldClock(), []
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         if run.journal.recorded(FINISH):
             ended.append(run.journal.result(FINISH, Finish).error)
             return
@@ -111,7 +112,7 @@ async def test_a_wait_for_the_network_counts_no_time_in_which_the_machine_slept(
 ) -> None:
     clock = HeldClock()
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         if not run.journal.recorded(FINISH):
             raise RunPause("network", 60.0, ModelError("unreachable", "no such host is known"))
 
@@ -130,7 +131,7 @@ async def test_a_wait_for_the_network_counts_no_time_in_which_the_machine_slept(
 async def test_a_run_that_is_woken_between_its_question_and_its_wait_goes_on_at_once(played: Rehearsal) -> None:
     asked, answered = 0, asyncio.Event()
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         nonlocal asked
         asked += 1
         if asked == 2:
@@ -153,7 +154,7 @@ async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin
     clock, ended, asks = HeldClock(), list[str](), [parked(60.0)]
     month_s = 30 * 86_400.0
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         if run.journal.recorded(FINISH):
             error = run.journal.result(FINISH, Finish).error
             ended.append("" if error is None else f"{error.code}: {error.message}")
@@ -187,7 +188,7 @@ async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin
 async def test_a_full_disk_is_waited_for_however_long_it_takes(played: Rehearsal) -> None:
     clock = HeldClock()
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         raise StorageFailed("the disk is full.", fix="free some space")
 
     line, run = queue(execute, clock), played.run
@@ -207,7 +208,7 @@ async def test_a_run_that_is_handed_back_stays_queued_and_nothing_is_woken_once_
 ) -> None:
     executed: list[str] = []
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         executed.append(run.status)
         raise parked(1.0) if len(executed) == 1 else Handback
 
@@ -226,7 +227,7 @@ async def test_a_run_that_is_handed_back_stays_queued_and_nothing_is_woken_once_
 async def test_no_more_runs_are_at_work_than_there_are_slots_and_a_wait_frees_one(store: Store) -> None:
     at_work, most, go_on = 0, [0], asyncio.Event()
 
-    async def execute(run: Run) -> None:
+    async def execute(run: ActiveRun) -> None:
         nonlocal at_work
         at_work += 1
         most.append(at_work)
@@ -235,7 +236,7 @@ async def test_no_more_runs_are_at_work_than_there_are_slots_and_a_wait_frees_on
         raise parked(1.0)
 
     line = queue(execute, slots=2)
-    runs = [Run(begun(store, f"r{number}", lane=f"lane-{number}"), Events(), None) for number in range(5)]
+    runs = [ActiveRun(begun(store, f"r{number}", lane=f"lane-{number}"), Events(), None) for number in range(5)]
     for run in runs:
         line.join(run)
     assert line.running == 2

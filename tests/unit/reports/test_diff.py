@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from council.engine.journal import FINISH, Journal
 from council.engine.records import EPOCH, FileIdentity, Part, Record, RunHeader, StepResult, StepStart
+from council.engine.run_records import FINISH, RunRecords
 from council.reports.diff import diff
 
 HEADER = RunHeader(
@@ -15,12 +15,12 @@ HEADER = RunHeader(
 )
 
 
-def journal(said: Mapping[str, tuple[str, str]]) -> Journal:
+def journal(said: Mapping[str, tuple[str, str]]) -> RunRecords:
     """A run with these steps: the kind of each, and its answer."""
     records: list[Record] = []
     for name, (kind, answer) in said.items():
         records += [StepStart(name, 1, Part(kind)), StepResult(name, "", msgspec.Raw(msgspec.json.encode(answer)))]
-    return Journal(HEADER, enumerate(records, start=1))
+    return RunRecords(HEADER, records)
 
 
 def test_what_a_run_begins_with_is_not_compared_whatever_its_step_is_called() -> None:

@@ -6,10 +6,10 @@ import asyncio
 
 import msgspec
 
-from council.engine.journal import FINISH
 from council.engine.receipts import Receipt
 from council.engine.records import Continuation, Record, Retry, RunStatus, StepResult, StepStart, Waiting
 from council.engine.run_import import insert_run
+from council.engine.run_records import FINISH
 from council.engine.runs import Finish
 from council.ids import timestamp_of
 from council.reports.explain import Explanation, explain

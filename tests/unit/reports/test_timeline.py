@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from council.engine.journal import FINISH, record_of, row_of
 from council.engine.journal_rewriting import changed_records
 from council.engine.records import (
     EPOCH,
@@ -19,6 +18,7 @@ from council.engine.records import (
     StepStart,
     Waiting,
 )
+from council.engine.run_records import FINISH, record_of, row_of
 from council.reports.explain import CallEntry
 from council.reports.explain_words import call_words, step_words
 from council.reports.timeline import chronicle_of

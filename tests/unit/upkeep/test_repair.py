@@ -18,7 +18,7 @@ from council.audit.head_file import HEAD_FILE, read_head, write_head
 from council.desk.all_systems import house
 from council.engine.outputs import OutputEntry, note_written
 from council.engine.records import Commit
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.events import Events
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
@@ -48,9 +48,9 @@ def store(home: Home) -> Iterator[Store]:
 
 
 @pytest.fixture
-def run(store: Store) -> Run:
+def run(store: Store) -> ActiveRun:
     """A run that is under way."""
-    return Run(begun(store, RUN, lane="side", output_path="decisions/out.md"), Events(), None)
+    return ActiveRun(begun(store, RUN, lane="side", output_path="decisions/out.md"), Events(), None)
 
 
 def put(folder: Path, *names: str) -> list[Path]:
@@ -68,7 +68,7 @@ def put(folder: Path, *names: str) -> list[Path]:
     ],
 )  # fmt: skip
 def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ours(
-    home: Home, run: Run, folder: str
+    home: Home, run: ActiveRun, folder: str
 ) -> None:
     left = put(home.root / folder, TEMPORARY, STAGED)
     kept = put(home.root / folder, "out.md", ".out.md", ".hidden.tmp", ".other.20261120-225413-another0.staged")
@@ -77,7 +77,7 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
     assert [path for path in kept if not path.exists()] == []
 
 
-def test_half_copies_of_a_killed_backup_and_restore_go_and_daily_copies_stay(home: Home, run: Run) -> None:
+def test_half_copies_of_a_killed_backup_and_restore_go_and_daily_copies_stay(home: Home, run: ActiveRun) -> None:
     left = put(home.runtime / "copies", ".council-20261126.db.partial", ".council-20261126.db.partial-journal")
     left += put(home.runtime, ".council.db.restored")
     [kept] = put(home.runtime / "copies", "council-20261126.db")
@@ -85,14 +85,14 @@ def test_half_copies_of_a_killed_backup_and_restore_go_and_daily_copies_stay(hom
     assert [path for path in (*left, kept) if path.exists()] == [kept]
 
 
-async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: Run) -> None:
+async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: ActiveRun) -> None:
     await run.journal.commit(lambda tx: Commit("succeeded", (), msgspec.Raw(b"{}")))
     [staged] = put(home.root / "decisions", STAGED)
     sweep(home, COMMANDS, [run])
     assert staged.exists()
 
 
-def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, run: Run) -> None:
+def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, run: ActiveRun) -> None:
     [neighbour] = put(home.commands, TEMPORARY)
     sweep(home, COMMANDS, [run])
     assert neighbour.exists()
@@ -116,7 +116,7 @@ def test_the_head_of_the_audit_that_another_process_is_just_writing_stays(
     assert read_head(home.runtime / HEAD_FILE) == ChainHead("chain", 7, "mac")
 
 
-def test_behind_a_link_nothing_is_touched(home: Home, run: Run, tmp_path: Path) -> None:
+def test_behind_a_link_nothing_is_touched(home: Home, run: ActiveRun, tmp_path: Path) -> None:
     [outside] = put(tmp_path / "outside", TEMPORARY)
     home.artifacts.joinpath("README.md").unlink(missing_ok=True)
     home.artifacts.rmdir()

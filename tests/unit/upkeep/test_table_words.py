@@ -16,9 +16,11 @@ from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, 
 from council.app import App, build_app, tables_of
 from council.desk.all_systems import house
 from council.engine import statements as sql
-from council.engine.journal import Journal, rows_of
+from council.engine.journal import Journal
 from council.engine.ledger import Ledger
-from council.engine.runs import Runs
+from council.engine.run_records import rows_of
+from council.engine.runs import ActiveRun, Runs
+from council.events import Events
 from council.ids import SystemClock
 from council.redaction import Secret
 from council.reports.past_run import PastRun
@@ -148,7 +150,7 @@ async def test_who_reads_does_not_wait_while_a_journal_is_looked_through(
         read_beside("a row")
         return rows_of(tx, run)
 
-    run = PastRun(Journal(app.ledger.journal(FIRST).header, (), run=1))
+    run = ActiveRun(Journal(app.ledger.header(FIRST), 1, app.store), Events(), None)
     span = Slow("Task", "[gone]")
     run.runs.active[FIRST] = run
     forgetting = PastRun(app.ledger.journal("20260102-000000-bbbbbbbb"))

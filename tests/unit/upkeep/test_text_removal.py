@@ -15,7 +15,7 @@ from council.app import App, build_app
 from council.desk.all_systems import house
 from council.engine import statements as sql
 from council.engine.outputs import OutputEntry, kept_data, note_written
-from council.engine.runs import Run
+from council.engine.runs import ActiveRun
 from council.events import Events
 from council.reports.past_run import PastRun
 from council.settings import Home, ProviderKeys, Settings
@@ -109,10 +109,10 @@ async def test_a_run_that_is_told_the_text_while_memory_is_looked_through_is_nam
     run = forgetting(app)
     journal = begun(app.store, OTHER, command={"task": TEXT} if told_by == "its command" else {})
     if told_by == "a later step":
-        run.runs.active[OTHER] = Run(journal, Events(), None, run.runs)
+        run.runs.active[OTHER] = ActiveRun(journal, Events(), None, run.runs)
 
     def tell() -> None:
-        run.runs.active[OTHER] = Run(journal, Events(), None, run.runs)
+        run.runs.active[OTHER] = ActiveRun(journal, Events(), None, run.runs)
         if told_by != "its command":
             row = (journal.run, 1, "done", "one", "", 0, json.dumps(TEXT))
             app.store.write_now(lambda tx: tx.execute(sql.APPEND, row))
