@@ -5,7 +5,7 @@ Each system brings its types. Who builds the house hands the list to whatever re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args
@@ -50,9 +50,9 @@ class CommandType:
     temporary files in every folder of a home.
 
     `inputs` is the key that lists the files that the run reads, `output` the one with the file that it writes; empty for
-    none. `foresee` gets the same as `admit`, once that admits. It raises what a handler would refuse, or a run fail with, as
-    the home stands now. Only a judgement asks it, and `council answer`: any other command that is dropped is refused by its
-    handler, and the audit tells.
+    none. `readers` tells the models, by spelling, whose windows the inputs have to fit. `foresee` raises what a handler would
+    refuse, or a run fail with, as the home stands now. Both get the same as `admit`, once that admits. Only a judgement asks
+    them, and `council answer`: any other command that is dropped is refused by its handler, and the audit tells.
     """
 
     model: type[CommandBase]
@@ -64,6 +64,7 @@ class CommandType:
     writes_anywhere: bool = False
     inputs: str = ""
     output: str = ""
+    readers: Callable[[Any, Any], Sequence[str]] = lambda command, premises: ()
     foresee: Callable[[Any, Any], object] = lambda command, premises: None
 
     @cached_property

@@ -16,7 +16,6 @@ from council.citations import (
     ONLY_OWN_WORDS,
     UNVERIFIED,
 )
-from council.deliberation.changed_sources import SourceNow, SourcesNow
 from council.deliberation.names import NO_SUCH_MEMBER, Names, listed
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
@@ -25,6 +24,7 @@ from council.deliberation.stance import folded
 from council.deliberation.stances_page import of_each, sources
 from council.deliberation.transcript import Standpoint, Transcript
 from council.markup import unfenced, without_thoughts
+from council.turns.changed_sources import SourceNow, SourcesNow
 from council.turns.closing_block import asked_to_correct
 from council.turns.result import TurnResult
 

@@ -64,13 +64,6 @@ def models_to_ask(command: DeliberateCommand, premises: Premises) -> tuple[str, 
     return tuple(dict.fromkeys(name for chain in chains for name in chain))
 
 
-def overruled(asked: str | None, chain: Sequence[str]) -> str:
-    """Says that others speak in the place of the model that a command asks for; empty where it speaks itself."""
-    if asked is None or asked == chain[0]:
-        return ""
-    return f"The command asks for {plain_line(asked, 100)}, but {chain[0]} speaks for every agent in this home"
-
-
 def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:
     """The command with the home's protocol, rounds and agents where it names none; an extract takes as few rounds as
     its protocol has. Raises CommandInvalid."""

@@ -12,7 +12,7 @@ from council.agents.memory_digest import digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deadline import DEADLINE_S, beside_the_loop, in_a_spare_thread, within
 from council.deliberation.commands import DeliberateCommand
-from council.deliberation.deliberate_admission import context_of, members_of, overruled, require_context
+from council.deliberation.deliberate_admission import context_of, members_of, require_context
 from council.deliberation.prompts import system_text
 from council.engine.runs import Run
 from council.errors import ConfigError, Drift
@@ -22,6 +22,7 @@ from council.systems import Core
 from council.tools.registry import ToolRegistry
 from council.turns.equipment import Speaker
 from council.turns.metered_models import Models
+from council.turns.model_building import overruled
 from council.turns.run_guardrails import Guard
 
 _SHOWN = 3  # names in a note

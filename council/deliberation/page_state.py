@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from council.budgets.prices import Price
-from council.deliberation.changed_sources import SourcesNow
 from council.deliberation.decision import Decision, decide
 from council.deliberation.names import Names
 from council.deliberation.stances_page import unread
@@ -17,6 +16,7 @@ from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
 from council.settings.table import ProtocolName
+from council.turns.changed_sources import SourcesNow
 from council.turns.evidence import Evidence
 from council.turns.requests import ECHOED, answered_in, target_of
 from council.turns.result import ModelCall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from council.agents.memory import Memory
 from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
-from council.deliberation.deliberate_admission import admit_deliberation, foresee_members
+from council.deliberation.deliberate_admission import admit_deliberation, foresee_members, models_to_ask
 from council.deliberation.memory_change import MemoryChange, admit_memory_change, require_unchanged
 from council.systems import LateHandler, System
 
@@ -18,6 +18,7 @@ DELIBERATION = System(
             names=frozenset({"input_artifacts", "output_artifact_path", "config"}),
             inputs="input_artifacts",
             output="output_artifact_path",
+            readers=models_to_ask,
             foresee=foresee_members,
         ),
         CommandType(

@@ -9,7 +9,6 @@ from functools import partial
 from council.agents.memory_digest import without_rehearsals
 from council.artifacts.render import render
 from council.deadline import AT_ONCE_CHARS, in_a_spare_thread
-from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision import Decision
@@ -21,6 +20,7 @@ from council.deliberation.memory_summary import STEP as SUMMARY_STEP
 from council.deliberation.memory_summary import SummaryTry, memory_outputs, summarise
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState, status_of
+from council.deliberation.quotations.passages import passages_of
 from council.deliberation.transcript import Closing, Transcript, Turn, step_of
 from council.engine.commit import Output
 from council.engine.records import Part, waited_for
@@ -30,6 +30,7 @@ from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
 from council.turns.account import Account
+from council.turns.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.requests import refusals_of
@@ -81,7 +82,8 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            look = partial(look_again, core.root, council.transcript)
+            passages = (passage for item in council.transcript.evidence() for passage in passages_of(item))
+            look = partial(look_again, core.root, (each.path for each in passages if each.path and not each.own))
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
             read = self._state(None).read_decision
             spoken: list[Turn | Closing] = [*council.transcript.turns(), *council.transcript.closings]

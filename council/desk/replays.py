@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from council.app import App
+from council.commands.models import RunBase
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.desk.plan_lookup import now_ms
@@ -85,9 +86,10 @@ def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
     tapes = []
     for run_id in run_ids:
         receipt, journal = receipt_of(desk, run_id), journal_of(desk, run_id)
-        command = journal.header.command
-        task = str(command.get("task_description") or command.get("request", ""))
-        tapes.append(record(journal, task, requests_again(desk, journal), receipt.status, desk.keys.redactor))
+        asked = requests_again(desk, journal)
+        command = desk.commands[journal.header.type].model.model_validate(journal.header.command)
+        assert isinstance(command, RunBase)
+        tapes.append(record(journal, command.task, asked, receipt.status, desk.keys.redactor))
     return spliced(tapes)
 
 

@@ -245,8 +245,8 @@ def changed_sources(desk: Desk, run_id: str) -> list[str]:
     """The documents that an ended run read and that are other ones now; none where its journal is gone."""
     if not desk.ledger.has_journal(run_id):
         return []
-    # Not at the top: it loads a system, and a growing run has no such look yet.
-    from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, changed_since
+    # Not at the top: it loads the search, and a growing run has no such look yet.
+    from council.turns.changed_sources import SOURCES_STEP, SourcesNow, changed_since
 
     read = desk.ledger.journal(run_id).value(SOURCES_STEP, SourcesNow) or SourcesNow()
     with ConfinedRoot(desk.home.root) as root:

@@ -15,8 +15,6 @@ from council.commands.models import CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandType, CommandTypes
-from council.deliberation.commands import DeliberateCommand
-from council.deliberation.deliberate_admission import models_to_ask, overruled
 from council.desk.desk import Desk
 from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
@@ -26,7 +24,7 @@ from council.lines_and_pages import spelled, split_range, unit_of
 from council.llm.base import mode_of
 from council.storage.command_drop import is_command_name
 from council.storage.files import FileLock
-from council.turns.model_building import build_model
+from council.turns.model_building import build_model, overruled
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
@@ -157,9 +155,9 @@ def _warnings(
                 if len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
                     message = f"{message.rstrip('.')}. Without any input, the run would fail"
                 yield Problem(message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
-        if isinstance(command, DeliberateCommand) and sizes_chars and not (verdict.problems or verdict.code):
+        if sizes_chars and not (verdict.problems or verdict.code):
             calibration, windows = Calibration(desk.store), list[tuple[int, str]]()
-            for spelling in models_to_ask(command, premises):
+            for spelling in type_.readers(command, premises):
                 if mode_of(spelling) == "language-model":
                     try:
                         model = build_model(desk.home, desk.settings, desk.keys, spelling)
@@ -177,7 +175,7 @@ def _warnings(
                     f"in [providers.{spelling.partition(':')[0]}] to what it holds"
                 )
                 yield Problem(message, fix, type_.inputs, *document.locate((type_.inputs,)))
-        asked = command.asked_model if isinstance(command, DeliberateCommand) else None
+        asked = command.asked_model if isinstance(command, RunBase) else None
         if told := overruled(asked, desk.settings.chain("", (), asked)):
             fix = "set another `model` in this home, or leave `config.model` out"
             yield Problem(told, fix, "config.model", *document.locate(("config", "model")))
@@ -185,14 +183,11 @@ def _warnings(
             current = premises.root.sha256(output) if output else None
         except PathRefused:
             return  # what is there is no file; admission has said what it has to say
-    if current is None:
-        return
     written = written_at(desk.store, output)
-    if written is None or current not in written.sha256s:
-        fix = "it stays unchanged, and the decision goes beside it; to avoid that, name another path"
-        place = document.locate((type_.output,))
+    if current is not None and (written is None or current not in written.sha256s):
         message = f"{output} already exists, but not as a run wrote it"
-        yield Problem(message, fix, type_.output, *place)
+        fix = "it stays unchanged, and the decision goes beside it; to avoid that, name another path"
+        yield Problem(message, fix, type_.output, *document.locate((type_.output,)))
 
 
 def _cut_off(library: Library, found: LibraryDocument, last: int | None) -> tuple[str, str]:

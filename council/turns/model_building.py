@@ -16,7 +16,7 @@ A run asks its model through these, outermost first. `ModelPool` builds the inne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -31,6 +31,7 @@ from council.llm.provider_limits import Bucket, KeptPauses, LimitedModel
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
 from council.llm.reply_limits import BoundedModel
 from council.llm.retry import JsonModeModel
+from council.safety.untrusted import plain_line
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 
@@ -155,3 +156,10 @@ def model_price(settings: Settings, model: str) -> Price | None:
         cached = Decimal(str(set_.cached)) if set_.cached is not None else None
         overrides[name] = Price(Decimal(str(set_.input)), Decimal(str(set_.output)), cached)
     return price_of(model, overrides)
+
+
+def overruled(asked: str | None, chain: Sequence[str]) -> str:
+    """Says that others speak in the place of the model that a command asks for; empty where it speaks itself."""
+    if asked is None or asked == chain[0]:
+        return ""
+    return f"The command asks for {plain_line(asked, 100)}, but {chain[0]} speaks for every agent in this home"

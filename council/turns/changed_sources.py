@@ -1,13 +1,12 @@
-"""The files that a council read, looked at again when its rounds are over, and whenever somebody asks what changed since."""
+"""The files that agents read, looked at again when they have spoken, and whenever somebody asks what changed since."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 import msgspec
 
-from council.deliberation.quotations.passages import passages_of
-from council.deliberation.transcript import Transcript
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.chunks import is_artifact
 from council.storage.paths import ConfinedRoot
@@ -16,7 +15,7 @@ SOURCES_STEP = "sources"
 
 
 class SourceNow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that was read, as it is when the rounds are over, or why it cannot be read. `own`: a page of the council."""
+    """A file that was read, as it is when they have spoken, or why it cannot be read. `own`: a page of the council."""
 
     path: str
     sha256: str = ""
@@ -30,11 +29,8 @@ class SourcesNow(msgspec.Struct, frozen=True):
     files: tuple[SourceNow, ...] = ()
 
 
-async def look_again(root: ConfinedRoot, transcript: Transcript) -> SourcesNow:
-    """Every file of which the council read something, own pages and memory aside, in the order in which it did."""
-    passages = [passage for item in transcript.evidence() for passage in passages_of(item)]
-    paths = dict.fromkeys(passage.path for passage in passages if passage.path and not passage.own)
-    return SourcesNow(tuple([await asyncio.to_thread(source_now, root, path) for path in paths]))
+async def look_again(root: ConfinedRoot, paths: Iterable[str]) -> SourcesNow:
+    return SourcesNow(tuple([await asyncio.to_thread(source_now, root, path) for path in dict.fromkeys(paths)]))
 
 
 def changed_since(root: ConfinedRoot, then: SourcesNow) -> list[str]:
