@@ -91,7 +91,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
     if not desk.settings.http:
         return []
     try:
-        from council.users.api_keys import keys_of_people
+        from council.users.api_keys import keys_of_people  # not at the top: packages that may not be there
         from council.web.asgi import build_application
         from council.web.live_updates import Broadcast, Floor
         from council.web.server import HttpServer

@@ -96,7 +96,7 @@ class LazyGroup(SectionedGroup):
             return super().invoke(ctx)
         except typer.BadParameter as error:
             if faults := getattr(error.__cause__, "errors", None):
-                from council.commands.parsing import fault_in_words
+                from council.commands.parsing import fault_in_words  # not at the top: a wrong option is rare
 
                 error.message = fault_in_words(faults()[0])[0]
             raise

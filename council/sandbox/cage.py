@@ -77,7 +77,7 @@ def open_sandbox(kind: Kind, settings: Settings, refuse: Callable[[Mapping[str, 
 
         backend, workers = Containers(settings.sandbox_image), 1
     else:
-        from council.sandbox.zygotes import Zygotes
+        from council.sandbox.zygotes import Zygotes  # not at the top: an idle daemon runs no foreign code
 
         backend = Zygotes(bubblewrap=settings.sandbox_bubblewrap == "auto", weak=settings.allow_weak_sandbox)
         workers = settings.sandbox_workers or os.cpu_count() or 1
