@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, Unpack
 
 import msgspec
@@ -59,13 +58,13 @@ async def _settled(
                 budget.spend.withdraw(entry)
 
 
-@asynccontextmanager
-async def _timed(budget: Budget, left_s: float | None) -> AsyncIterator[None]:
-    """Counts the block as the run's seconds, and ends it after `left_s`. Raises BudgetSpent then."""
+async def timed(budget: Budget, call: Callable[[], Awaitable[Answer]], *, closes: bool = False) -> Answer:
+    """Makes a call whose time, with all that it waits for, counts as the run's seconds. It ends when these are spent, unless it
+    is the closing call. Raises BudgetSpent then."""
     with budget.watch:
         try:
-            async with asyncio.timeout(left_s) as limit:
-                yield
+            async with asyncio.timeout(None if closes else budget.seconds_left()) as limit:
+                return await call()
         except TimeoutError:
             if limit.expired():
                 raise budget.out_of_time() from None
@@ -113,19 +112,6 @@ class BudgetedEmbedder(EmbedderAround):
         return await _settled(call, self._budget, self._calibration, self.name, chars, entry)
 
 
-class TimedEmbedder(EmbedderAround):
-    """An Embedder whose calls, with all that they wait for, count as the run's seconds, and end when those are spent."""
-
-    def __init__(self, inner: Embedder, budget: Budget) -> None:
-        super().__init__(inner)
-        self._budget = budget
-
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """Embeds like `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
-        async with _timed(self._budget, self._budget.seconds_left()):
-            return await self._inner.embed(texts, purpose=purpose)
-
-
 class TimedModel(ModelAround):
     """A Model whose calls, with all that they wait for, count as the run's seconds. They end when those are spent. The
     closing call alone is made then."""
@@ -136,8 +122,7 @@ class TimedModel(ModelAround):
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """Generates like `Model.generate`. Raises BudgetSpent, for a call under way too."""
-        async with _timed(self._budget, None if _is_closing(asked) else self._budget.seconds_left()):
-            return await self._inner.generate(messages, **asked)
+        return await timed(self._budget, lambda: self._inner.generate(messages, **asked), closes=_is_closing(asked))
 
 
 def _is_closing(asked: RequestOptions) -> bool:

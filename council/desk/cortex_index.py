@@ -12,7 +12,7 @@ from council.desk.desk import Desk
 from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
 from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.cortex.index import Refresh, Status
-from council.llm.embeddings import Embedder, RetryingEmbedder
+from council.llm.embeddings import Embedder, EmbedderAround
 from council.llm.retry import Retries
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
@@ -84,8 +84,6 @@ async def _embedder(desk: Desk) -> AsyncIterator[Embedder | None]:
         return
     embedder = build_embedding_model(desk.home, settings, desk.keys, settings.embedding_model)
     try:
-        yield RetryingEmbedder(
-            embedder, Retries(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
-        )
+        yield EmbedderAround(embedder, Retries(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s))
     finally:
         await embedder.aclose()

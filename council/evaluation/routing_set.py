@@ -29,7 +29,7 @@ from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
 from council.ids import STEWARD, new_run_id
 from council.llm.base import Message, Model, TurnInfo
-from council.llm.embeddings import Embedder, RetryingEmbedder
+from council.llm.embeddings import Embedder, EmbedderAround
 from council.llm.retry import FallbackModel, Retries, RetryingModel
 from council.llm.structured import ask_structured
 from council.settings import builtin_personas_dir
@@ -199,7 +199,7 @@ def open_trial(app: App, agents: tuple[AgentManifest, ...], limits: BudgetLimits
         own = app.models.pool.embedder(
             settings.embedding_model or "", lambda inner: BudgetedEmbedder(inner, budget, calibration)
         )
-        embedder = RetryingEmbedder(own, retries)
+        embedder = EmbedderAround(own, retries)
     constants = Constants(*(getattr(settings, name) for name in Constants.__struct_fields__))
     persona = parse_manifest("conductor.md", (builtin_personas_dir() / "conductor.md").read_text(encoding="utf-8"))
     model = RetryingModel(FallbackModel(chain, app.clock.monotonic_s), retries)

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from council.llm.base import Usage
-from council.llm.provider_limits import Bucket
-from council.llm.retry import Retries
 
 MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question
 REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there is still an answer by words
@@ -48,10 +47,20 @@ class Embedder(Protocol):
 
 
 class EmbedderAround:
-    def __init__(self, inner: Embedder) -> None:
+    """An Embedder around another one: the same name and limits, closed with it. `around` makes each call, which it is given."""
+
+    def __init__(
+        self,
+        inner: Embedder,
+        around: Callable[[Callable[[], Awaitable[Embeddings]]], Awaitable[Embeddings]] = lambda call: call(),
+    ) -> None:
         self._inner = inner
+        self._around = around
         self.name, self.dimensions = inner.name, inner.dimensions
         self.max_texts, self.max_text_bytes = inner.max_texts, inner.max_text_bytes
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
+        return await self._around(partial(self._inner.embed, texts, purpose=purpose))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -68,25 +77,6 @@ class CountedEmbedder(EmbedderAround):
         embedded = await self._inner.embed(texts, purpose=purpose)
         self.calls.append(EmbeddingCall(self.name, embedded.usage))
         return embedded
-
-
-class LimitedEmbedder(EmbedderAround):
-    def __init__(self, inner: Embedder, bucket: Bucket) -> None:
-        super().__init__(inner)
-        self._bucket = bucket
-
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        async with self._bucket:
-            return await self._inner.embed(texts, purpose=purpose)
-
-
-class RetryingEmbedder(EmbedderAround):
-    def __init__(self, inner: Embedder, retries: Retries) -> None:
-        super().__init__(inner)
-        self._retries = retries
-
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        return await self._retries(lambda: self._inner.embed(texts, purpose=purpose))
 
 
 def cut_to(text: str, max_bytes: int) -> str:

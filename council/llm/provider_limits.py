@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import msgspec
 
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 _MINUTE_S = 60.0
 _PAUSES = "pause/"  # and the provider: names of marks
 Sleep = Callable[[float], Awaitable[None]]
+T = TypeVar("T")
 
 
 class _Pause(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class KeptPauses:
 
 @dataclass(eq=False)
 class Bucket:
-    """`async with bucket` is a call in its turn. Where the provider asks for time, all others are held up, too. A call that
+    """Makes calls in their turn. Where the provider asks for time, all others are held up, too. A call that
     meets a pause longer than `max_pause_s` is refused with `rate`, so that its run can be parked. `pause_s` is one under way;
     `on_pause` is told of each such long one."""
 
@@ -88,6 +89,10 @@ class Bucket:
 
     def lift(self) -> None:
         self._not_before_s = 0.0
+
+    async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
+        async with self:
+            return await call()
 
     async def __aenter__(self) -> None:
         await self._slots.acquire()
@@ -126,5 +131,4 @@ class LimitedModel(ModelAround):
         self._bucket = bucket
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        async with self._bucket:
-            return await self._inner.generate(messages, **asked)
+        return await self._bucket(lambda: self._inner.generate(messages, **asked))

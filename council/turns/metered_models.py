@@ -9,14 +9,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from council.budgets.budget import Budget, BudgetLimits
-from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
+from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedModel, timed
 from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.embeddings import Embedder, RetryingEmbedder
+from council.llm.embeddings import Embedder, EmbedderAround
 from council.llm.replay import ReplayModel
 from council.llm.retry import Retries, with_fallbacks
 from council.settings import Home, ProviderKeys, Settings
@@ -170,7 +170,7 @@ class Models:
             return RunModels(models)
         budget.require_price(self.embedding)
         asking_first = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
-        embedder: Embedder = TimedEmbedder(RetryingEmbedder(asking_first, retries), budget)
+        embedder: Embedder = EmbedderAround(EmbedderAround(asking_first, retries), partial(timed, budget))
         return RunModels(models, embedder if tracing is None else tracing.embedder(run.id, embedder))
 
     def close(self) -> None:

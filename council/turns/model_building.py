@@ -26,7 +26,7 @@ from council.budgets.prices import Price, price_of
 from council.errors import ConfigError
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, LimitedEmbedder
+from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, EmbedderAround
 from council.llm.provider_limits import Bucket, KeptPauses, LimitedModel
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
 from council.llm.reply_limits import BoundedModel
@@ -75,7 +75,7 @@ class ModelPool:
         """An embedding model, made once, in the bucket of its provider; `around` as in `get`. Raises ConfigError."""
         if spelling not in self._embedders:
             self._embedders[spelling] = build_embedding_model(self._home, self._settings, self._keys, spelling)
-        return LimitedEmbedder(around(self._embedders[spelling]), self._bucket_of(spelling))
+        return EmbedderAround(around(self._embedders[spelling]), self._bucket_of(spelling))
 
     def _whole(self, model: Model) -> Model:
         return self._outermost(JsonModeModel(BoundedModel(model)))

@@ -13,7 +13,7 @@ import pytest
 
 from council.errors import ModelError, ModelErrorKind
 from council.ids import SystemClock
-from council.llm.embeddings import Embedder, LimitedEmbedder, RetryingEmbedder
+from council.llm.embeddings import Embedder, EmbedderAround
 from council.llm.gemini import GeminiEmbedder, GeminiModel
 from council.llm.openai_compatible import OpenAIEmbedder
 from council.llm.openai_dialect import Server
@@ -79,8 +79,8 @@ async def wrapped() -> AsyncIterator[Candidate]:
 
         def make(dimensions: int | None = 8, timeout_s: float = 20) -> Embedder:
             bucket = Bucket(SystemClock(), max_concurrent=2, max_per_minute=None, max_pause_s=0)
-            limited = LimitedEmbedder(inner.make(dimensions=dimensions, timeout_s=timeout_s), bucket)
-            return RetryingEmbedder(limited, Retries(attempts=2, max_wait_s=0, initial_wait_s=0))
+            limited = EmbedderAround(inner.make(dimensions=dimensions, timeout_s=timeout_s), bucket)
+            return EmbedderAround(limited, Retries(attempts=2, max_wait_s=0, initial_wait_s=0))
 
         yield Candidate(make(), inner.replies, inner.answer_with, inner.calls, make)
 
@@ -236,7 +236,7 @@ async def test_an_openai_server_may_answer_in_any_order_and_its_count_is_taken_o
 async def test_a_bucket_holds_all_calls_back_when_the_provider_asks_for_it() -> None:
     async with openai_compatible() as candidate:
         bucket = Bucket(SystemClock(), max_concurrent=2, max_per_minute=None, max_pause_s=1)
-        limited = LimitedEmbedder(candidate.embedder, bucket)
+        limited = EmbedderAround(candidate.embedder, bucket)
         candidate.answer_with(fake_openai.error(429, "slow down", retry_after=600))
         for _ in range(3):
             with pytest.raises(ModelError):
