@@ -22,7 +22,7 @@ from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
 from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import PROVIDER, ActiveRun, Premises
+from council.engine.runs import PROVIDER, Premises
 from council.errors import CommandInvalid
 from council.ids import STEWARD, Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
@@ -160,25 +160,6 @@ class Reopener:
     before_asking_again: Callable[[], None]
     take_up: Callable[[Journal], None]
 
-    async def is_reopened(self, run_id: str, active: ActiveRun | None, file: FileIdentity) -> bool:
-        """True for a run that this file let go on before, and nobody was told so. It is at work, or has ended since and only
-        the file could not be taken. Or the connection was lost at its commit, and it goes on now."""
-        if active is not None:
-            return active.journal.reopened_by == file.drop
-
-        def look(tx: Tx) -> Journal | None:
-            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
-            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
-                return None
-            return load_journal(tx, run_id, self.store, ended=row[0] is not None, recording=self.recording)
-
-        journal = await asyncio.to_thread(self.store.read, look)
-        if journal is None or journal.reopened_by != file.drop:
-            return False
-        if not journal.ended:
-            self.take_up(journal)
-        return True
-
     async def reopen(
         self,
         ended: Callable[[], Receipt],
@@ -189,13 +170,25 @@ class Reopener:
         retry_from: str | None = "",
     ) -> None:
         """`ended` finds the receipt of the run, or refuses. `retry_from` empty: at the first step that is not recorded; None:
-        from the very first."""
-        receipt, run_id, model = await asyncio.to_thread(ended), command.run, command.model
+        from the very first. A file that let the run go on before comes again where nobody was told so: the run has ended since
+        and only the file could not be taken, or the connection was lost at its commit, and it goes on now."""
+        run_id, model = command.run, command.model
+
+        def look(tx: Tx) -> Journal | None:
+            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
+            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
+                return None
+            return load_journal(tx, run_id, self.store, ended=row[0] is not None, recording=self.recording)
+
+        journal = await asyncio.to_thread(self.store.read, look)
+        if journal is not None and journal.reopened_by == file.drop:
+            if not journal.ended:
+                self.take_up(journal)
+            return
+        receipt = await asyncio.to_thread(ended)
+        assert journal is not None, "who has none is refused"
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self.before_asking_again()
-        journal = await asyncio.to_thread(
-            self.store.read, lambda tx: load_journal(tx, run_id, self.store, ended=True, recording=self.recording)
-        )
         if receipt.artifact is not None:
             path, sha256 = receipt.artifact.path, receipt.artifact.sha256
             await asyncio.to_thread(keep_artifact, self.root, self.store, run_id, path, sha256)
@@ -233,12 +226,12 @@ class RunSteering:
     async def resume(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Lets a run go on: one that waits asks again now, another goes on at its first unrecorded step."""
         run = self.runs.active.get(command.run)
-        if await self.reopener.is_reopened(command.run, run, file):
-            pass
-        elif run is None:
+        if run is None:
             drifts = accepts_drift(command)
             ended = partial(require_resumable, self.reopener.store, command.run, accept_drift=drifts)
             await self.reopener.reopen(ended, command, file, accept_drift=drifts)
+        elif run.journal.reopened_by == file.drop:
+            pass  # it is at work
         elif command.model is not None:
             raise _keeps_its_model(command)
         elif run.is_waiting:
@@ -252,12 +245,10 @@ class RunSteering:
     async def retry(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Does an ended run's work again from `command.from_` on."""
         run = self.runs.active.get(command.run)
-        if await self.reopener.is_reopened(command.run, run, file):
-            pass
-        elif run is None:
+        if run is None:
             ended = partial(require_retryable, self.reopener.store, command.run, command.from_)
             await self.reopener.reopen(ended, command, file, retry_from=command.from_ or None)
-        else:
+        elif run.journal.reopened_by != file.drop:
             raise _under_way(run.id)
         return ()
 
