@@ -22,6 +22,7 @@ from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
 from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
+from council.engine.run_records import FINISH
 from council.engine.runs import PROVIDER, Premises
 from council.errors import CommandInvalid
 from council.ids import STEWARD, Clock, Principal, timestamp
@@ -192,7 +193,7 @@ class Reopener:
         if receipt.artifact is not None:
             path, sha256 = receipt.artifact.path, receipt.artifact.sha256
             await asyncio.to_thread(keep_artifact, self.root, self.store, run_id, path, sha256)
-        first = journal.first_step if retry_from is None else retry_from
+        first = next((step.name for step in journal.steps()), FINISH) if retry_from is None else retry_from
         at = timestamp(self.clock.now())
         if model is None and not journal.model:  # an older version did not note it; its receipt has the name
             model = receipt.model

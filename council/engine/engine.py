@@ -240,7 +240,7 @@ class Engine:
         return receipt
 
     def _take_up(self, run: ActiveRun) -> None:
-        run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
+        run.publish(RunRecovery(title=run.header.title, steps=len(run.steps())))
         self._queue.join(run, hold=self._holds)
 
     async def _execute(self, run: ActiveRun) -> None:

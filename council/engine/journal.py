@@ -123,7 +123,6 @@ class Journal(RunRecords):
         self.redactor = recording.redactor
         self._informed = recording.informed
         self.damage: JournalDamaged | None = None  # what was recorded after it does not count
-        self.ended = False  # True: its receipt is there: only its command file may not be taken yet
 
     async def step(
         self,
@@ -156,8 +155,7 @@ class Journal(RunRecords):
                 _in_step.reset(inside)
         await self._informed()
         answer: T
-        answer, encoded = self.redactor.encoded(self._unsaved[name][1], type)
-        record = StepResult(name, request, msgspec.Raw(encoded), self._now_ms())
+        answer, record = self._result_of(name, self._unsaved[name][1], type, request)
         if durable:
             await self._append(record)
         else:
@@ -174,8 +172,7 @@ class Journal(RunRecords):
         seq = self._refused.get(name) or self._next_seq()  # the same: should it be there after all, it fails on the key
 
         def change(tx: Tx) -> tuple[StepResult, T]:
-            value, encoded = self.redactor.encoded(fn(tx), type)
-            record = StepResult(name, "", msgspec.Raw(encoded), self._now_ms())
+            value, record = self._result_of(name, fn(tx), type)
             _insert(tx, self.run, seq, record)
             return record, value
 
@@ -189,8 +186,7 @@ class Journal(RunRecords):
             return self.result(name, type)
         if part != OWN:
             self._defer(StepStart(name, self._now_ms(), part))
-        value, encoded = self.redactor.encoded(value, type)
-        record = StepResult(name, "", msgspec.Raw(encoded), self._now_ms())
+        value, record = self._result_of(name, value, type)
         self._steps[name] = record  # at once: who comes meanwhile finds this one
         try:
             await self._append(record)
@@ -203,8 +199,7 @@ class Journal(RunRecords):
         """Records like `put`, but with the commit, which is what makes it true."""
         if self.recorded(name):
             return self.result(name, type)
-        value, encoded = self.redactor.encoded(value, type)
-        record = StepResult(name, "", msgspec.Raw(encoded), self._now_ms())
+        value, record = self._result_of(name, value, type)
         self._noted.append(record)
         self._steps[name] = record
         return value
@@ -335,6 +330,10 @@ class Journal(RunRecords):
         if isinstance(record, StepStart | StepResult):
             return record
         return self.redactor.redacted(record, Record)  # type: ignore[arg-type]
+
+    def _result_of(self, name: str, value: T, type: type[T], request: str = "") -> tuple[T, StepResult]:
+        value, encoded = self.redactor.encoded(value, type)
+        return value, StepResult(name, request, msgspec.Raw(encoded), self._now_ms())
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)

@@ -103,6 +103,7 @@ class RunRecords:
         self._steps: dict[str, StepResult] = {}
         self._parts: dict[str, Part] = {}
         self.committed: Commit | None = None
+        self.ended = False  # True: its receipt is there: only its command file may not be taken yet
         self.waits: list[Waiting] = []  # since the last step
         self.attempts = 0
         self.begun = False  # since it was admitted or told to go on
@@ -140,15 +141,6 @@ class RunRecords:
     def model(self) -> str:
         """The spelling of the model that the run asks; empty where an older version did not note it."""
         return self.named_model or self.header.model
-
-    @property
-    def first_step(self) -> str:
-        """The name of the first recorded step, `finish` when there is none."""
-        return next(iter(self._steps), FINISH)
-
-    @property
-    def step_count(self) -> int:
-        return len(self._steps)
 
     def ended_ms(self, name: str) -> int | None:
         """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
