@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
@@ -12,6 +13,7 @@ from council.agents.directory import Directory
 from council.agents.memory import Memory
 from council.audit.trail import Trail
 from council.budgets.spend import seconds_to_midnight
+from council.commands.models import BudgetConfig
 from council.commands.types import CommandType, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
@@ -28,9 +30,11 @@ from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool
-from council.turns.bench import Bench
+from council.turns.bench import Bench, BenchState
 from council.turns.equipment import Equipment, RequestLimits, Speaker
+from council.turns.growing_page import GrowingPage
 from council.turns.metered_models import Models, RunModels
+from council.turns.requests import refusals_of
 from council.turns.run_guardrails import Guard, RunGuard
 from council.users.people import user_of
 from council.vault.contract import Vault
@@ -85,6 +89,30 @@ class Core(BareCore):
         name = "" if rehearses else guard.model
         shown = name if not name or run.is_closed else self.models.opinion_name(name, run.header.secret)
         return RunGuard(run, guard, partial(models.of, (name,)) if name else None, shown, task)
+
+    @asynccontextmanager
+    async def bench(
+        self, run: Run, state: BenchState, page: GrowingPage, budget: BudgetConfig, guard: Guard,
+        speakers: Sequence[Speaker], *, project: str = "", rehearses: bool = False,
+    ) -> AsyncIterator[tuple[Bench, RunGuard]]:  # fmt: skip
+        """The bench of a run at work, over whose end it watches: what was refused is told to the audit, and a question stands
+        on the page. Raises GuardrailBlocked for a task that may not be worked on, and as `equipment`."""
+        models = self.models.models_for(run, budget, "")
+        state.guarding = guarding = self.guarding(run, guard, models, state.request, rehearses=rehearses)
+        try:
+            await guarding.judge_task()
+            equipment = self.equipment(run, models, lambda speaker: speaker.models, speakers)
+            reading = tuple(tool.name for tool in self.tools if tool.effect == "read")
+            state.bench = Bench(
+                run, equipment, self.models, guard, self.principal_of(run), state.request, reading, project, page.grow
+            )
+            yield state.bench, guarding
+        finally:
+            if state.bench is not None:
+                run.refusals = tuple(refusals_of(state.bench.evidence))
+            page.stop()
+            if run.is_waiting or state.question:
+                page.show()
 
     def equipment(
         self,

@@ -53,7 +53,6 @@ from council.turns.account import Account
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage
-from council.turns.requests import refusals_of
 from council.turns.result import NO_BUDGET, ModelCall, TurnResult
 from council.turns.run_guardrails import Guard, RunGuard, manner_of
 
@@ -91,9 +90,8 @@ class AskRun:
         self._run = run
         self._core = core.of_run(run)
         self._command = AskCommand.model_validate(run.header.command)
-        self._page = GrowingPage(run, core.clock, lambda: self._rendered(None)) if run.output_path else None
+        self._page = GrowingPage(run, core.clock, lambda: self._rendered(None))
         self._start: AskStart | None = None
-        self._bench: Bench | None = None
         self.state = AskState(run.header, self._command.request, is_dry=self._command.dry_run)
 
     async def work(self) -> None:
@@ -105,24 +103,11 @@ class AskRun:
 
         self._start = start = await run.look("start", self._begin, type=AskStart, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
-        models = core.models.models_for(run, command.budget, "")
-        is_offline = is_extract(start.model)
-        state.guarding = guarding = core.guarding(run, start.guard, models, command.request, rehearses=is_offline)
-        try:
-            await guarding.judge_task()
-            equipment = core.equipment(run, models, lambda one: one.models, [start.conductor])
-            bench = self._bench = state.bench = Bench(
-                run, equipment, core.models, start.guard, core.principal_of(run), command.request,
-                tuple(tool.name for tool in core.tools if tool.effect == "read"), command.project or "", self._grow,
-            )  # fmt: skip
+        async with core.bench(
+            run, state, self._page, command.budget, start.guard, [start.conductor],
+            project=command.project or "", rehearses=is_extract(start.model),
+        ) as (bench, guarding):  # fmt: skip
             await self._ask(bench, start, guarding)
-        finally:
-            if self._bench is not None:
-                run.refusals = tuple(refusals_of(self._bench.evidence))
-            if self._page is not None:
-                self._page.stop()
-                if run.is_waiting or state.question:
-                    self._page.show()
 
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
@@ -174,7 +159,7 @@ class AskRun:
                 is_own = route.intent == "general" and not route.temporary  # no agent gets any of `alone`
                 fields: dict[str, Any] = {**part.fields, "task": part.task, **beside, **(alone if is_own else {})}
                 jobs.append(PartJob(route.part, "" if is_own else route.agent, fields, tuple(part.uses)))
-        self._grow()
+        self._page.grow()
         state.results = await handing.do_all(jobs, understood.order)
         state.routes = tuple(
             msgspec.structs.replace(route, cause="boundary") if route.agent in handing.beyond else route
@@ -385,10 +370,6 @@ class AskRun:
             self.state.plans.append(plan)
 
     # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _grow(self) -> None:
-        if self._page is not None:
-            self._page.grow()
 
     def conclude(self, finish: Finish) -> Outcome:
         state, core, command = self.state, self._core, self._command

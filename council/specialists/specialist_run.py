@@ -31,7 +31,6 @@ from council.turns.account import Account
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage
-from council.turns.requests import refusals_of
 from council.turns.run_guardrails import Guard
 
 T = TypeVar("T", bound=BaseModel)
@@ -71,23 +70,10 @@ class SpecialistWork:
 
         start = await run.step("start", self.begin, type=WorkStart, durable=False, part=Part("start"))
         state.model, state.prices = start.speakers[0].model, dict(start.prices)
-        models = core.models.models_for(run, self._command.budget, "")
-        state.guarding = core.guarding(run, start.guard, models, self._command.task)
-        try:
-            await state.guarding.judge_task()
-            equipment = core.equipment(run, models, lambda speaker: speaker.models, start.speakers)
-            state.bench = bench = Bench(
-                run, equipment, core.models, start.guard, core.principal_of(run), self._command.task,
-                tuple(tool.name for tool in core.tools if tool.effect == "read"), changed=self._page.grow,
-            )  # fmt: skip
+        budget = self._command.budget
+        async with core.bench(run, state, self._page, budget, start.guard, start.speakers) as (bench, _):
             bench.prices |= start.prices
             await self._work(bench, *start.speakers)
-        finally:
-            if state.bench is not None:
-                run.refusals = tuple(refusals_of(state.bench.evidence))
-            self._page.stop()
-            if run.is_waiting or state.question:
-                self._page.show()
 
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
         raise NotImplementedError
