@@ -95,7 +95,7 @@ def header_of(encoded: str, run_id: str) -> RunHeader:
 
 
 class RunRecords:
-    """What the records of one run say together."""
+    """The sum of the records of one run."""
 
     def __init__(self, header: RunHeader, records: Iterable[Record] = ()) -> None:
         """`records` are those after `header`, in their order."""
