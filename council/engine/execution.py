@@ -22,12 +22,12 @@ from council.audit.trail import Trail
 from council.engine import statements as sql
 from council.engine.auditing import RunAudit
 from council.engine.commit import roll_forward, stage
-from council.engine.journal import Handback, JournalEnd
+from council.engine.journal import Handback
 from council.engine.ledger import end_of
 from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import DECIDED, EPOCH, Commit, RunStatus
-from council.engine.run_records import AUDIT_HEAD, FINISH
+from council.engine.run_records import AUDIT_HEAD, FINISH, JournalEnd
 from council.engine.runs import ActiveRun, Execution, Finish, Outcome, RunPause, Runs, UnknownType
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import RunStart, RunState

@@ -30,7 +30,7 @@ from council.engine.records import (
     StepStart,
     Waiting,
 )
-from council.engine.run_records import ATTEMPT, HANDBACK, RunRecords, header_of, record_of, row_of, rows_of
+from council.engine.run_records import ATTEMPT, HANDBACK, JournalEnd, RunRecords, header_of, record_of, row_of, rows_of
 from council.errors import CouncilError, Drift, JournalDamaged, StorageFailed
 from council.ids import Clock, SystemClock
 from council.redaction import Redactor
@@ -42,10 +42,6 @@ _encoder = msgspec.json.Encoder()
 MAX_RETRY_CHARS = 300  # of a provider's words about one failed try
 
 _in_step: ContextVar[str] = ContextVar("step", default="")  # what the code that runs now is a step of; per task
-
-
-class JournalEnd(BaseException):
-    """The journal is closed (its end is recorded) and a step was asked for that it does not hold."""
 
 
 class Handback(BaseException):

@@ -16,10 +16,9 @@ from pydantic import Field, StrictStr
 from council.commands.models import RunControl
 from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
-from council.engine.journal import JournalEnd
 from council.engine.ledger import Ledger
 from council.engine.records import FileIdentity, Part
-from council.engine.run_records import RunRecords
+from council.engine.run_records import JournalEnd, RunRecords
 from council.engine.runs import ANSWER, ActiveRun, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal

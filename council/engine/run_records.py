@@ -37,6 +37,10 @@ AUDIT_HEAD = "audit_head"  # the step that records the end of the audit's chain 
 ENDING = (FINISH, AUDIT_HEAD)  # what a run records of its end, and again when it goes on after all
 
 
+class JournalEnd(BaseException):
+    """A step was asked for that is not recorded, and nothing more is to be done: the end of the run is."""
+
+
 @dataclass(frozen=True)
 class RecordedStep:
     """A step as it was recorded: what was asked, as a hash, the answer as JSON, and its part in the run."""

@@ -13,11 +13,11 @@ import msgspec
 from pydantic import ValidationError
 
 from council.engine.commit import Output, StoreEntry
-from council.engine.journal import Journal, JournalEnd
+from council.engine.journal import Journal
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
-from council.engine.run_records import RecordedStep, RunRecords
+from council.engine.run_records import JournalEnd, RecordedStep, RunRecords
 from council.errors import CouncilError, JournalDamaged, ModelErrorKind
 from council.events import Event, Events, ModelRetry
 from council.ids import Principal

@@ -8,11 +8,10 @@ from typing import NoReturn, TypeVar, Unpack
 
 import msgspec
 
-from council.engine.journal import JournalEnd
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import ErrorRef
 from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
-from council.engine.run_records import RunRecords
+from council.engine.run_records import JournalEnd, RunRecords
 from council.engine.runs import Execution, Finish, Handler, Run, Runs, StepOptions
 from council.errors import CouncilError, RunNotFound
 from council.events import Events

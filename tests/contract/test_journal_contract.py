@@ -10,9 +10,10 @@ import msgspec
 import psycopg
 import pytest
 
-from council.engine.journal import Handback, Journal, JournalEnd, admit, load_journal
+from council.engine.journal import Handback, Journal, admit, load_journal
 from council.engine.ledger import Ledger
 from council.engine.records import EPOCH, Commit, Continuation, FileIdentity, RunHeader, Waiting
+from council.engine.run_records import JournalEnd
 from council.engine.runs import ActiveRun, Run
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.events import Events
