@@ -68,7 +68,7 @@ def resume(
     ctx: typer.Context,
     run: _Steered,
     accept_drift: Annotated[
-        bool, typer.Option("--accept-drift", help="Continue even if a persona, prompt or model has changed.")
+        bool, typer.Option("--accept-drift", help="Continue even if the model or Council's prompts have changed.")
     ] = False,
     model: _Model = "",
     timeout_s: Timeout = 60.0,
@@ -129,7 +129,7 @@ def _steered(
     model: str = "",
     **keys: Any,
 ) -> tuple[str, Receipt]:
-    """The run, and the receipt of the control command. The model that the run goes on with is named."""
+    """The run, and the receipt of the control command. Another model is named before anything is sent to it."""
     desk = cli.desk()
     run_id = find_for(desk, given, to)
     before = desk.receipts.read(run_id)
@@ -141,12 +141,10 @@ def _steered(
         except ValueError as error:
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
+        instead = f" instead of {own}" if own not in ("", keys["model"]) else ""
+        typer.echo(f"The run is to use {keys['model']}{instead}.", err=True)
     receipt = obey(desk, to, None, timeout_s, run=run_id, **keys)
-    if model:
-        typer.echo(
-            f"{keys['model']} is used{f' instead of {own}' if own not in ('', keys['model']) else ''}.", err=True
-        )
-    elif to != "cancel" and own:
+    if not model and to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
     return run_id, receipt
 

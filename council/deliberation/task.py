@@ -40,7 +40,7 @@ from council.turns.run_guardrails import RunGuard
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
-_DRIFTED = "Resumed although its model, a persona or a prompt had changed: later turns may differ from earlier ones."
+_DRIFTED = "Resumed although its model or Council's prompts had changed: later turns may differ from earlier ones."
 
 
 class Task:

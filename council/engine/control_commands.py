@@ -56,7 +56,8 @@ class ResumeCommand(Reopening):
 
     type: Annotated[Literal["resume"], Field(description="What kind of command this is.")]
     accept_drift: Annotated[
-        StrictBool, Field(description="Continue even if a persona, prompt or model has changed since the run began.")
+        StrictBool,
+        Field(description="Continue even if the model or Council's prompts have changed since the run began."),
     ] = False
 
 

@@ -273,7 +273,7 @@ class Journal(RunRecords):
         is_other = known is not None and request is not None and known.request not in ("", request)
         if is_other and not (self.accepts_drift or self.closed):
             raise Drift(
-                f"step {name} was recorded with another request (persona, prompt or model changed).",
+                f"step {name} was recorded with another request (the model or Council's prompts changed).",
                 fix=f"`council resume {self.header.run_id} --accept-drift` continues anyway; or drop the command again",
                 step=name,
             )

@@ -115,7 +115,7 @@ class RunRecords:
         self.retries = 0
         self.text_bytes = 0
         self.reopened_by: str | None = None
-        self.accepts_drift = False  # True: it goes on although a persona, a prompt or the model changed
+        self.accepts_drift = False  # True: it goes on although the model or Council's prompts changed
         self.named_model = ""  # when it was told to go on; empty: it keeps the one that it began with
         for record in records:
             self._remember(record)

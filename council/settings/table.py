@@ -192,7 +192,7 @@ class Settings(BaseModel):
     agents: Names = Field(
         default=(),
         max_length=MAX_AGENTS,
-        description="Who takes part, by role, if a command names no `agents`; the triad when unset.",
+        description="Who takes part, by role, if a command names no `agents`. Unset: COORDINATOR, STRATEGIST, AUDITOR.",
         examples=[["COORDINATOR", "AUDITOR"]],
         json_schema_extra={"allowed": f"a list of at most {MAX_AGENTS} roles"},
     )
@@ -341,7 +341,7 @@ class Settings(BaseModel):
     unlock_ttl_s: float = Field(
         default=900.0, ge=1, le=_DAY_S, description="A locked note stays open this long for whoever unlocked it."
     )
-    max_attempts: int = Field(default=5, ge=1, le=100, description="Attempts of one run that recorded no new step.")
+    max_attempts: int = Field(default=5, ge=1, le=100, description="Attempts without a new step before a run fails.")
     keep_days: int | None = Field(
         default=None,
         ge=1,
