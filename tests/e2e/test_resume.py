@@ -212,7 +212,7 @@ def test_a_run_whose_agents_were_silent_names_retry_for_their_failed_turns_are_r
     for named in ((), ("--model", "offline")):
         refused = run_cli("resume", "last", *named, cwd=home, env=env)
         assert refused.returncode == 2
-        assert refused.stderr.startswith("error (command_invalid): ")
+        assert "\nerror (command_invalid): " in f"\n{refused.stderr}"
         assert failed["error"]["fix"] in refused.stderr
     assert [each["run_id"] for each in receipts(home)] == [failed["run_id"]]
     assert not unfinished(home)
