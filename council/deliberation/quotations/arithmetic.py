@@ -336,7 +336,7 @@ def _is_end_of_term(said: Figure, given: Operands) -> bool:
     begins |= {(int(figure.value), 1, 0) for figure in dated if figure.text in YEARS}
     found: list[tuple[int, int, int]] = []
     terms, cited = (
-        [each for each in some if each.unit in LENGTHS and each.value < _MAX_TERM[each.unit]]
+        [each for each in some if each.kind == "number" and each.unit in LENGTHS and each.value < _MAX_TERM[each.unit]]
         for some in (given.beside, given.sources)
     )
     has_year = all(year for year, *_ in said.dates)

@@ -31,6 +31,7 @@ from council.deliberation.quotations.arithmetic import (
     is_price,
     near,
 )
+from council.deliberation.quotations.ballots import is_of
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Figure, Hedge
 from council.deliberation.quotations.figure_reading import (
@@ -85,6 +86,10 @@ _TURNED = re.compile(
     r"|cheap|dear|reduc|discount|sav|drop|f[ae]ll|declin|decreas|increas|\br[io]se|\brising|gr[eo]w|chang|differ|lower|higher"
     r"|gegen|enthalt|fehl|blieb|bleib|ohne|spar|rabatt|günst|billig|teur|s[aiu]nk|st[ei]eg|steig|wachs|wuchs|rückg|contre|contra|contro"
     r"|rest|baiss|hausse|augment|absen|ausen|asen|ahorr|rebaj|menos|menor|meno|moins|baj[aó]|sub[ei]|aument|diminu|minder|tegen|daal|steeg",
+    re.IGNORECASE,
+)
+_ADDED = re.compile(  # votes of two ballots
+    r"\b(?:together|altogether|combined|in (?:all|total)|zusammen|insgesamt|ensemble|au total|en total|in totaal|in totale)\b",
     re.IGNORECASE,
 )
 _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `both the fee of 190 EUR and the deposit`
@@ -396,6 +401,14 @@ class CitedFigures:
         sentence: str,
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
+        spoken = _spoken_of(sentence)
+        is_vote = figure.side and not spoken["added"]
+        if is_vote:
+            ballots = [each.ballot for line in lines for each in line.index.figures] + [
+                each.ballot for each in self._task
+            ]
+            if (is_member := is_of(figure, filter(None, ballots))) is not None:
+                return "said" if is_member else None
         if figure.rough in ("least", "most") and any((figure.rough, figure.unit) in each.limits for each in lines):
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
@@ -418,7 +431,9 @@ class CitedFigures:
         if "pound" in figure.text.lower() and any(each.unit == "lb" for each in sources.figures):
             figure = replace(figure, unit="lb")
         budget = "counts" if counted else "others"
-        if self._left[budget]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
+        if (
+            self._left[budget] and not is_vote
+        ):  # a count may be a share of another one: it is tried, too, but on a budget of its own
             self._left[budget] -= 1
             if follows(figure, self._operands(figure, sources, beside, sentence)):
                 return "follows"
@@ -466,7 +481,7 @@ class CitedFigures:
             new,
             counted,
             asked,
-            **_spoken_of(sentence),
+            **{name: _spoken_of(sentence)[name] for name in ("averaged", "compared", "turned")},
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
@@ -514,7 +529,7 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 @lru_cache(maxsize=8)
 def _spoken_of(sentence: str) -> dict[str, bool]:
     """A sentence, which may be long, with what it says of its figures."""
-    words = {"averaged": _AVERAGE, "compared": _COMPARED, "turned": _TURNED}
+    words = {"averaged": _AVERAGE, "compared": _COMPARED, "turned": _TURNED, "added": _ADDED}
     return {name: pattern.search(sentence) is not None for name, pattern in words.items()}
 
 

@@ -9,6 +9,8 @@ from typing import Literal
 
 Kind = Literal["number", "date", "time", "label", "weekday", "ordinal"]
 Hedge = Literal["", "about", "over", "under", "least", "most"]
+Side = Literal["", "for", "against", "abstained", "one", "other"]  # the last two: `4 votes to 1`
+Ballot = tuple[tuple[Side, float], ...]
 NONE: frozenset[Fraction] = frozenset()
 _MAX_COUNTED = 12  # things that a writer counts, instead of reading their number
 
@@ -21,7 +23,7 @@ class Figure:
     `bound` what a sentence states of it: `it is at most 500`. `worded`: spelled in letters.
     `per`: the months that an amount is for, 0 where they are open. `each`: the noun of what it is for. `sign`: empty where the
     text leaves it open. `weekday`: 0 for a Monday; that of the words beside a date, or of a figure that is a weekday, with the
-    `dates` that it is said of."""
+    `dates` that it is said of. `side`: what a number of votes is for, `ballot` all that its ballot says."""
 
     start: int
     end: int
@@ -39,6 +41,8 @@ class Figure:
     each: str = ""
     sign: Literal["", "+", "-"] = ""
     weekday: int | None = None
+    side: Side = ""
+    ballot: Ballot = ()
     kind: Kind = "number"
 
     @cached_property

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Literal
 from unicodedata import decimal
 
+from council.deliberation.quotations.ballots import with_ballots
 from council.deliberation.quotations.days_and_hours import (
     JOINED,
     bare_hours,
@@ -418,6 +419,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             is_rate = joined["and"] and following.unit == "%" and max(figure.values, default=0) > 100
             found[at] = figure if is_rate else _begun_range(figure, following)  # `3,200 and 19 % VAT`
     share_years(text, found)
+    found = with_ballots(text, found)
     lengths = list(_lengths(text, found))
     if said:
         parts = {part.start for _, *both in lengths for part in both}

@@ -1,0 +1,146 @@
+"""Ballots, each read as one statement: `4 votes to 1`, `6 Ja, 2 Nein, 1 Enthaltung`. Their members are never calculated. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from council.deliberation.quotations.figure import Ballot, Figure, Side
+
+_NAMED_SIDES: tuple[Side, ...] = ("for", "against", "abstained")
+_APART = 60  # characters between two members of one ballot
+_CUE_CHARS = 60
+_VOTES = r"(?:votes?|(?:ja-?|nein-?|gegen)?stimmen?|voix|votos?|vot[oi]|stem(?:men)?|głos(?:y|ów)?)"
+_MAY_BE_ONE = re.compile(
+    r"\bvot|stimm|voix|stem|głos|against|gegen|contr|favou?r|tegen|abst|enth|asten|onth|carried|passed|lost|\bja\b|\byes\b"
+    r"|approved|rejected|angenommen|abgelehnt|beschlo|dafür|\bayes?\b",
+    re.IGNORECASE,
+)
+_VOTING = re.compile(
+    r"\bvot(?!iv)|(?<!be)(?<!über)(?<!zu)stimm(?!t mit|ung)|abstimm|voix|\bstem|głos|carried|passed|lost\b|approved|rejected"
+    r"|adopted|defeated|resolved|elected|motion|angenommen|abgelehnt|beschlo|beschluss|gewählt|adopté|rejeté|aprobad|rechazad|approvat|respint"
+    r"|aangenomen|verworpen",
+    re.IGNORECASE,
+)
+_VERSUS = re.compile(
+    rf"\s*(?:\*\*)?(?:(?P<votes>{_VOTES})\s+)?(?:(?P<sure>against|gegen|contre|contra|contro|tegen)|to|zu|an?|à|:|[-–—])\s*(?:\*\*)?",
+    re.IGNORECASE,
+)
+_VOTES_BEHIND = re.compile(rf"[\s*]{{0,3}}{_VOTES}\b", re.IGNORECASE)
+_RANGE = re.compile(r"\b(?:from|between|von|zwischen|entre|tra|fra|tussen|at|um)\s\Z", re.IGNORECASE)
+_PLAIN_NOUN = 4  # letters, from which on a word behind a pair names other things than votes
+_GOES_ON = re.compile(r"with|w[ue]rde|avec|after|nach|zugunsten|when|because|while|though", re.IGNORECASE)
+_BEI = re.compile(rf"\s*{_VOTES},?\s+(?:bei|with|avec|con|met|mit|and|und|et|y|e|en)\s+", re.IGNORECASE)
+_OF = re.compile(r"\s(?:out )?(?:of|von|sur|de|di|van)\s(?:the |den |der |les |l[ao]s |de )?", re.IGNORECASE)
+_SIDES = (
+    r"(?P<for>(?:for|pour|voor)\b(?!\s+(?:and|or|und|oder|et|ou|en|of)\s+(?:against|contre|tegen))|in favou?r"
+    r"|yes\b|ayes?\b|yeas?\b|dafür\b(?!\s+(?:und|oder)\s+dagegen)|ja\b|zustimm|oui\b|a favore?\b|favorevol|sí\b|sì\b)"
+    r"|(?P<against>against\b|no(?:es)?\b(?!\s+(?:longer|more|one))|nays?\b|dagegen\b|nein\b|gegenstimm|contre\b|(?:en )?contra\b"
+    r"|contrari|tegen\b|nee\b|przeciw)"
+    r"|(?P<abstained>abst(?!imm)[aei]|enth(?:alt|ielt)|asten|s['’]abst|onth(?:oud|ield)|wstrzym)"
+)
+_BEHIND = re.compile(
+    rf"(?P<words>[ \n*_(-]*(?:[^\W\d_]+[ \n-]+){{0,5}}?)(?:{_SIDES})"
+    r"(?!\w*[^.;:,0-9]{0,20}\b(?:or|oder|ou|o)\s+(?:against|for\b|abst|dagegen|enth|contre|no\b|nein))",  # of both
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(
+    rf"\b(?:{_SIDES}|(?P<für>(?:für|pour)\b[^.;:,\n]{{1,40}}\b(?:stimm|vot)))\w*"
+    rf"(?:[- ](?:{_VOTES}|voted|stimmten|sind|waren|were))?"
+    r"[ *]{0,4}(?P<colon>[:=|])?[ *]{0,4}\Z",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(  # `14 did not vote against`; `motion 4 was voted for`
+    r"\b(?:not|nicht|never|nie|ne|kein\w*|no|geen|niet|was|is|wurde|wird|has|hat|bei|with|without"
+    r"|or|oder|ou|besides|ohne|außer|avec|sans|con|sin|met)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"\b(?:motion|antrag|top|resolution|amendment|item|rule|article|proposal|option|nr\.|no\.)\s\Z", re.IGNORECASE
+)
+_YEAR = re.compile(r"(?:1[89]|20|21)[0-9]{2}")
+_SENTENCE = re.compile(r"[.!?]\s|\n\s*\n")
+
+
+def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
+    """The figures of a text, those of ballots with their sides and with all that the ballot says."""
+    if not _MAY_BE_ONE.search(text):
+        return list(found)
+    sides = sides_of(text, found)
+    read = list(found)
+    run: list[int] = []
+    for at in (*(at for at, side in enumerate(sides) if side), len(found)):
+        between = text[found[run[-1]].end : found[at].start] if run and at < len(found) else ""
+        goes_on = between and len(between) <= _APART and not _SENTENCE.search(between)
+        if run and not (goes_on and sides[at] not in [sides[each] for each in run]):
+            around = text[max(0, found[run[0]].start - _CUE_CHARS) : found[run[-1]].end + _APART]
+            if len(run) > 1 or sides[run[0]] == "abstained" or _VOTING.search(around):
+                ballot = tuple((sides[each], found[each].value) for each in run)
+                for each in run:
+                    read[each] = replace(found[each], side=sides[each], ballot=ballot)
+            run = []
+        run.append(at)
+    return read
+
+
+def sides_of(text: str, found: Sequence[Figure]) -> list[Side]:
+    """The side that each figure counts, by the words around it; empty for one that counts no votes."""
+    sides: list[Side] = []
+    countable = [
+        each.kind == "number"
+        and bool(each.values)
+        and not each.unit
+        and all(value.denominator == 1 for value in each.values)
+        and not _NAMED.search(text, max(0, each.start - 16), each.start)
+        and not _YEAR.fullmatch(each.text)
+        for each in found
+    ]
+    for at, figure in enumerate(found):
+        end = found[at + 1].start if at + 1 < len(found) else len(text)
+        behind = _BEHIND.match(text, figure.end, min(end, figure.end + _APART))
+        before = _BEFORE.search(text, max(0, figure.start - _APART), figure.start)
+        named = before if before and (before["colon"] or not behind) else behind
+        denied = named is behind and behind is not None and _DENIED.search(behind["words"])
+        is_member = countable[at] and not denied
+        sides.append(next((each for each in _NAMED_SIDES if named[each]), "for") if named and is_member else "")
+    for at, (one, other) in enumerate(pairwise(found)):
+        if not (countable[at] and countable[at + 1]):
+            continue
+        between = text[one.end : other.start]
+        versus = _VERSUS.fullmatch(between)
+        if _OF.fullmatch(between):  # `six of nine voted for it`
+            sides[at : at + 2] = sides[at + 1], ""
+        elif versus and sides[at + 1] != "abstained" and not _RANGE.search(text, max(0, one.start - 10), one.start):
+            clause = re.split(r"[.;!?]\s", text[max(0, one.start - _CUE_CHARS) : one.start])[-1]
+            ends = _VOTES_BEHIND.match(text, other.end)
+            cue = versus["votes"] or versus["sure"] or ends or _VOTING.search(clause + text[other.end : other.end + 25])
+            alone = ends or len(other.noun) < _PLAIN_NOUN or _VOTING.match(other.noun) or _GOES_ON.match(other.noun)
+            if cue and alone:
+                sides[at : at + 2] = "one", "other"
+        elif not sides[at] and sides[at + 1] in ("against", "abstained") and _BEI.fullmatch(between):
+            sides[at] = "for"
+    return sides
+
+
+def is_of(said: Figure, known: Iterable[Ballot]) -> bool | None:
+    """True when the most similar one of the ballots has this member too, False when it has another, None when it has none.
+    Where one of the two does not name its sides, the order of the numbers is open."""
+    best: tuple[int, int, bool | None] = (-1, 0, None)
+    for ballot in known:
+        there = dict(ballot)
+        unnamed = "one" in there or "one" in dict(said.ballot)
+        left = [value for side, value in ballot if side != "abstained"]
+        agrees: dict[Side, bool | None] = {}
+        for side, value in said.ballot:
+            if not unnamed or side == "abstained":
+                agrees[side] = there[side] == value if side in there else None
+            elif value in left:
+                left.remove(value)
+                agrees[side] = True
+            else:
+                agrees[side] = False if len(ballot) > 1 else None
+        in_place = sum(one == other for (_, one), (_, other) in zip(ballot, said.ballot, strict=False))
+        best = max(best, (sum(map(bool, agrees.values())), in_place, agrees[said.side]), key=lambda each: each[:2])
+    return best[2]
