@@ -4,9 +4,10 @@ A figure belongs to the citation behind it. A citation that opens its sentence a
 the cited lines say it in any spelling, with the headings and the table header above them. So does one that the task says,
 and one that follows from what was cited (`arithmetic`). `about`, `over` and `under` leave a little room.
 
-A small number in letters is often a count of the writer's own: it must disagree with a number of the same things. So must
-`the third day` with another day, and the article in `eine Woche` with another length of time. A small number in digits may
-be the count of the lines or places that are cited.
+A small number in letters is often a count of the writer's own. It must not disagree with a number of the same things, and
+above three be no more than the cited lines may hold. `The third day` must not disagree with another day, and neither must the
+article in `eine Woche` with another length of time. A small number in digits may be the count of the lines, items, names or
+places that are cited.
 """
 
 from __future__ import annotations
@@ -106,9 +107,30 @@ _OF_TODAY = re.compile(
     re.IGNORECASE,
 )
 _ONE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
+_SUBJECTS = frozenset(
+    {"the", "we", "you", "he", "she", "it", "they", "this", "our", "an", "all", "somebody", "someone"}
+)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
+_BLOCK = re.compile(rf"\n\s*\n|\n(?=[^\n]*\||{_ITEM.pattern})")
+_LISTED = re.compile(r",\s+(?:(?:and|und|et|y|e|en)\s)?|\s(?:and|und|et|y|e|en|&)\s")
+_BEHIND_COLON = re.compile(r":\s+([^.:;()]+)")
+# What may stand between two things, and the names of persons; in German all nouns begin with a capital letter.
+_APART = re.compile(
+    r"[,;:/&+|•·()–—]|[.!?]\s|\b(?:and|n?or|with|plus|then|but|of|to|und|oder|sowie|mit|dann|aber|zu[rm]?|von|et|ou|avec|puis|de|y|o|con|e"
+    r"|en|of|met)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<=[^.!?]\s)[^\W\d_a-zà-ÿ][\w'’-]+(?: [^\W\d_a-zà-ÿ][\w'’-]+)*")
+_TITLED = re.compile(r"\b(?:Herrn?|Frau|Dr\.|Familie)\s(\S+)")
+_AND_ONE = re.compile(r"\b(?:and|und|et|y|e|en|plus) (?:an?|eine?|une?|un[ao]?|een)\s", re.IGNORECASE)
+# Those who vote or are present, and what they give.
+_PEOPLE = re.compile(
+    r"(?:members?|people|persons?|councillors?|delegates?|guests?|adults?|children|pupils?|votes?|mitglied|person|leute|gäste?"
+    r"|stimmen?|kinder|membres?|personnes?|voix|miembros?|socios?|votos?|membri|soci|voti|leden|stemmen)",
+    re.IGNORECASE,
+)
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
 
 
@@ -165,12 +187,23 @@ class CitedLines:
         lines = self.cells.lines
         return {(hedge_of(lines[row], at, at + len(each.text)), each.unit) for row, at, each in self.own}
 
-    @property
+    @cached_property
     def counts(self) -> set[int]:
-        """The numbers of things that these lines hold."""
+        """The numbers of things that these lines hold, as lines, items, rows, or names behind a colon."""
         said = [line for line in self.lines if line.strip() and not _TABLE_RULE.fullmatch(line)]
         rows = [line for line in said if line.lstrip().startswith("|") and line not in self.above]
-        return {len(said), sum(bool(_ITEM.match(line)) for line in said), len(rows), len(rows) - 1} - {0}
+        listed = {1 + len(_LISTED.findall(each[1])) for line in self.lines for each in _BEHIND_COLON.finditer(line)}
+        return {len(said), sum(bool(_ITEM.match(line)) for line in said), len(rows), len(rows) - 1, *listed} - {0}
+
+    @cached_property
+    def most(self) -> int:
+        """The largest number of things that a writer may count in these lines: persons, or parts of one item or paragraph."""
+        text = "\n".join(self.lines)
+        names = set((_TITLED if self.language == "de" else _NAME).findall(text))
+        parts = [1 + len(_APART.findall(each)) for each in _BLOCK.split(text)]
+        besides = len(_AND_ONE.findall(text))  # `three cooks and a waiter`
+        counted = [int(each.value) + besides for *_, each in self.own if besides and each.is_count]
+        return max(len(names), *parts, *counted, *self.counts)
 
 
 @dataclass(frozen=True)
@@ -377,6 +410,15 @@ class CitedFigures:
                 if support := self._support(figure, lines, here, sources, beside, sentence):
                     held[figure.start] = figure, support
             left = [(figure, places) for figure, places in left if figure.start not in held]
+        # `four children pay 32 EUR`: the writer supposes a number that no line holds.
+        supposed: list[tuple[Figure, Support]] = [
+            (each, "counted") for each, _ in left if each.worded and each.is_count
+        ]
+        for figure, places in left if supposed else ():
+            lines = [each for place in places for each in self._lines_of(place)]
+            beside = [*supposed, *twice, *held.values()][:_MAX_BESIDE]
+            if figure.unit and (support := self._support(figure, lines, here, sources, beside, sentence)):
+                held |= {each.start: (each, kind) for each, kind in (*supposed, (figure, support))}
         # `640 EUR a year, so 1,280 EUR for two years`: the writer chose the time.
         named = [figure for figure, support in held.values() if support == "said" and figure.kind == "number"]
         for (figure, _), (factor, _) in permutations(left[:_MAX_BESIDE], 2):
@@ -427,7 +469,7 @@ class CitedFigures:
         is_of_week = figure.unit == "minute" and figure.per == _WEEK  # `two days a week`, on Monday and on Thursday
         if is_of_week and any(figure.value == _DAY * len(each.weekdays) for each in lines):
             return "said"
-        counted = self._is_counted(figure, lines, here)
+        counted = self._is_counted(figure, lines, here, sentence)
         if "pound" in figure.text.lower() and any(each.unit == "lb" for each in sources.figures):
             figure = replace(figure, unit="lb")
         budget = "counts" if counted else "others"
@@ -440,9 +482,13 @@ class CitedFigures:
         return "counted" if counted else None
 
     @staticmethod
-    def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
-        is_article = _is_one_length(figure) and _ONE.match(figure.text) is not None
+    def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace], sentence: str) -> bool:
+        some_day = figure.text.casefold() == "one day" and figure.noun in _SUBJECTS
+        is_article = some_day or (_is_one_length(figure) and _ONE.match(figure.text) is not None)
         may_count = figure.worded and (figure.is_count or is_article or figure.kind == "ordinal")
+        if may_count and figure.is_count and figure.value > (2 if _PEOPLE.match(figure.noun) else 3):
+            listed = {1 + len(_LISTED.findall(each)) for each in re.split(r"[.;:()–—]", sentence)}  # by the writer
+            may_count = figure.value in listed or figure.value <= max(sum(each.most for each in lines), len(here))
         if may_count and not any(each.index.contradicts(figure) for each in lines):
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})

@@ -81,6 +81,7 @@ GERMAN_NUMBERS = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwöl
 _ODD_WORDS = re.compile(
     r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)"
     r"|(?P<a>(?<!\ban )(?!eines tages\b)eine?[mnrs]?(?= (?:tag|woche|monat|jahr|stunde|minute)e?[ns]?\b)"
+    r"|eine(?= (?:enthaltung|(?:gegen)?stimme)\b)"
     r"|(?:(?<=within )|(?<=after )|(?<=takes ))an?(?= (?:day|week|month|year|hour|minute)\b(?!-)))"
     rf"|(?P<whole>{ENGLISH_NUMBERS}) and a half"
     rf"|(?P<zahl>andert|(?:{GERMAN_NUMBERS})ein)halb"

@@ -182,7 +182,7 @@ def test_two_passages_of_one_page_hold_each_of_its_lines_once() -> None:
         ("Membership grew by five to 43 [E1:1].", ["43"]),
         ("Membership grew by three to 41 [E1:1].", []),
         ("Five fees of 20 EUR are 100 EUR [E1:2].", []),
-        ("Five more make 25 EUR [E1:2].", ["25 EUR"]),
+        ("Five more make 25 EUR [E1:2].", ["Five", "25 EUR"]),
     ],
 )
 def test_a_count_of_the_writers_own_is_multiplied_and_proves_no_sum(text: str, wrong: list[str]) -> None:
@@ -331,7 +331,7 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ),
         (
             "Four valid votes were cast. Drei neue Mitglieder kamen.",
-            "Four votes were cast; Drei Mitglieder; Three people came; Six of them stayed",
+            "Four votes were cast; Drei Mitglieder; Three people came; Three of them stayed",
             "Six votes were cast; Five votes were cast; Fünf Mitglieder kamen",
         ),
         (
