@@ -60,6 +60,7 @@ _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 400  # figures of one decision that are tried as sums and products
 _WEEK = Fraction(3, 13)  # of a month
 _DAY, _MONTH = 1_440, 43_800  # minutes
+_MONTHS = (43_680, _MONTH)  # the same, so that three are 13 weeks and twelve 365 days
 _MEASURES = frozenset({"%", "minute", "month", "kg", "metre"})
 # Things of which there are many, as a noun says.
 _MANY = re.compile(
@@ -107,6 +108,8 @@ _OF_TODAY = re.compile(
     re.IGNORECASE,
 )
 _ONE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
+# Beside one of these, a writer may take an amount for `one year of fuel`.
+_OF_YEARS = re.compile(r"year|annual|\bp\. ?a\b|jahr|jähr|\bann[éouea]|\baño|jaar|\b20[0-9]{2}\b", re.IGNORECASE)
 _SUBJECTS = frozenset(
     {"the", "we", "you", "he", "she", "it", "they", "this", "our", "an", "all", "somebody", "someone"}
 )
@@ -131,6 +134,7 @@ _PEOPLE = re.compile(
     r"|stimmen?|kinder|membres?|personnes?|voix|miembros?|socios?|votos?|membri|soci|voti|leden|stemmen)",
     re.IGNORECASE,
 )
+_H = re.compile(r"[0-9]\s?h\s?[0-5][0-9]\Z")  # a length of time, or a time of day
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
 
 
@@ -330,6 +334,9 @@ def _keys(figure: Figure) -> set[object]:
     if figure.kind == "time":
         keys = {("time", value // 1 % 720) for value in figure.values}
         keys |= {min(figure.values)} if figure.text.endswith("h") else set()
+    elif _H.search(figure.text):
+        keys |= {("time", value % 720) for value in figure.values}
+    keys |= {value * each for value in figure.values for each in _MONTHS if figure.unit == "month"}
     return keys or {figure.text}
 
 
@@ -485,6 +492,8 @@ class CitedFigures:
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace], sentence: str) -> bool:
         some_day = figure.text.casefold() == "one day" and figure.noun in _SUBJECTS
         is_article = some_day or (_is_one_length(figure) and _ONE.match(figure.text) is not None)
+        if figure.worded and figure.unit == "month" and figure.noun == "of" and figure.value in (6, 12):
+            return any(_OF_YEARS.search(line) for each in lines for line in (*each.lines, *each.above))
         may_count = figure.worded and (figure.is_count or is_article or figure.kind == "ordinal")
         if may_count and figure.is_count and figure.value > (2 if _PEOPLE.match(figure.noun) else 3):
             listed = {1 + len(_LISTED.findall(each)) for each in re.split(r"[.;:()–—]", sentence)}  # by the writer
@@ -601,7 +610,7 @@ def _says(source: Figure, said: Figure) -> bool:
         return said.text.lstrip("0") == source.text.lstrip("0")
     if said.kind == "time" or source.kind == "time":
         time, length = (said, source) if said.kind == "time" else (source, said)
-        if length.unit == "minute" and time.text.endswith("h"):  # `1:30 h`
+        if length.unit == "minute" and (time.text.endswith("h") or _H.search(length.text)):  # `1:30 h`, `1h30`
             return min(time.values) in length.values
         return said.kind == source.kind and any(  # seconds may be left out
             0 <= other - one < (1 if one.denominator == 1 else Fraction(1, 60))
@@ -618,6 +627,9 @@ def _says(source: Figure, said: Figure) -> bool:
         return bool(said.bare & source.bare) and not (counts or (source if is_nth else said).unit)
     units = {said.unit, source.unit}
     is_pound = units == {"GBP", "lb"} and "pound" in f"{said.text} {source.text}".lower()  # of money, or of weight
+    if units == {"month", "minute"}:  # half a year is 26 weeks
+        months, minutes = (said, source) if said.unit == "month" else (source, said)
+        return any(value * each in minutes.values for value in months.values for each in _MONTHS)
     if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS) or is_pound:
         return near(said, said.values, source.values)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months

@@ -175,9 +175,10 @@ _OF_TIMES = re.compile(
     re.IGNORECASE,
 )
 
-# `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well.
+# `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well; `1 Std. 30` is only that.
 _HOURS = re.compile(
-    rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?h\s?(?P<minute>[0-5][0-9])|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\s(?:de\b|d['’]))"
+    rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?(?:h|(?P<long>(?i:std\.?|stunden?|hours?|hrs?\.?)|heures?))\s?(?P<minute>[0-5][0-9])"
+    r"(?(long)(?=\s*(?:[.,;:)\[|]|\Z|\n))|)|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\s(?:de\b|d['’]|min))"
 )
 _AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab|gegen)\s\Z")
 _NOON = 12
@@ -375,15 +376,16 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
 
 
 def hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
-    """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
-    an `à`, and `19 h` only there."""
+    """`19h30` as a time of day, and in a source also as a length of time. A writer's is a time in the afternoon or behind
+    an `à`, and else a length; `19 h` is a time only there."""
     for match in _HOURS.finditer(text):
         hour, part = int(match["hour"]), match["minute"] or match["part"]
         values = frozenset({Fraction(hour * 60 + int(part or 0))})
-        is_time = part and hour > _NOON
-        if hour < 24 and (not said or is_time or _AT.search(text, max(0, match.start() - 8), match.start())):
+        is_time = (part and hour > _NOON) or _AT.search(text, max(0, match.start() - 8), match.start())
+        is_clock = hour < 24 and not match["long"] and (not said or is_time)
+        if is_clock:
             yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
-        if part and not said:
+        if part and not (said and is_clock):
             yield Figure(*match.span(), match[0], values, values, "minute")
 
 

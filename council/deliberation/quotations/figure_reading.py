@@ -144,7 +144,8 @@ CROWNS = frozenset({"SEK", "NOK", "DKK", "kr"})  # a `kr` may be any of the thre
 CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "PLN", "CZK", "CAD", "AUD", "INR", "CNY", *CROWNS})
 _CODES = "|".join(sorted(CURRENCIES))
 _UNIT = re.compile(
-    r"[ \t\u00a0\u202f-]{0,2}\*{0,2}[ \u00a0]?(?:"
+    r"[ \t\u00a0\u202f-]{0,2}\*{0,2}[ \u00a0]?"
+    r"(?:(?i:more|further|additional|extra|fewer|less|full|whole|mehr|weniger|(?:weiter|zusätzlich|voll|ganz)e[nrs]?) )?(?:"
     + "|".join(
         f"(?P<u{number}>{short}{'|' if short else ''}(?i:(?:{words})\\b))"
         for number, (_, _, short, words) in enumerate(_UNITS)
@@ -355,7 +356,7 @@ _PER_CHARS = 60
 _EACH = re.compile(
     r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE
 )  # `17 pupils per teacher`
-_ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
+_ADDED = re.compile(r"\.?\s+(?:(?:and|und|et)\s+)?")
 
 
 def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure]:
