@@ -101,6 +101,7 @@ _BOTH = re.compile(  # also `both the minutes and the letter give`, and not `bot
     r"|puts?|sets?|asks?|agrees?|confirms?|requires?|kosten|nennen|zeigen|erwähnen|verlangen|bestätigen)\b))",
     re.IGNORECASE | re.DOTALL,
 )
+_LIMITS: frozenset[Hedge] = frozenset({"least", "most"})
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
 _OF_TODAY = re.compile(
     r"\b(?:today|tonight|now|as of|currently|heut\w*|jetzt|aktuell|derzeit|stand (?:vom|am|heute)|aujourd['’]hui|hoy|oggi"
@@ -321,6 +322,10 @@ class FigureIndex:
         """True when another number of the same things is there."""
         return _thing(said) in self._things and bool(said.unit or said.noun)
 
+    def is_limit(self, said: Figure) -> bool:
+        """True when the same figure is a limit here, of the other kind."""
+        return any(each.bound in _LIMITS - {said.bound} and each.values & said.values for each in self.figures)
+
     def is_by(self, said: Figure) -> bool:
         """True for one month where an amount is by the month."""
         minutes = said.value * _MONTH if said.unit == "month" else said.value
@@ -471,6 +476,8 @@ class CitedFigures:
         is_today = self._today.says(figure) and _OF_TODAY.search(sentence)
         if is_today or self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
+        if figure.bound in _LIMITS and any(each.index.is_limit(figure) for each in lines):
+            return None
         if _is_one_length(figure) and any(each.index.is_by(figure) for each in lines):
             return "said"
         is_of_week = figure.unit == "minute" and figure.per == _WEEK  # `two days a week`, on Monday and on Thursday
@@ -602,7 +609,7 @@ def _says(source: Figure, said: Figure) -> bool:
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
         return True
     sides = {each.bound in ("over", "least") for each in (said, source) if each.bound not in ("", "about")}
-    if len(sides) > 1 and said.values & source.values:
+    if len(sides) > 1 and (said.values & source.values or {said.bound, source.bound} == _LIMITS):
         return False
     if {said.sign, source.sign} == {"+", "-"} or (said.per and source.per and said.per != source.per):
         return False

@@ -20,7 +20,7 @@ class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare` are
     those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is left out. `noun`
     is the word behind it, `following` the next two. `rough` is what the words before it leave open,
-    `bound` what a sentence states of it: `it is at most 500`. `worded`: spelled in letters.
+    `bound` the limit that a text states: `at most 500`, `it is over 500`. `worded`: spelled in letters.
     `per`: the months that an amount is for, 0 where they are open. `each`: the noun of what it is for. `sign`: empty where the
     text leaves it open. `weekday`: 0 for a Monday; that of the words beside a date, or of a figure that is a weekday, with the
     `dates` that it is said of. `side`: what a number of votes is for, `ballot` all that its ballot says."""

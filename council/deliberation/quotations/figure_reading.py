@@ -287,9 +287,22 @@ _STATED = re.compile(  # `it is at most 500 EUR`, and neither `orders over 500 E
     rf"|es|son|cuesta|dura|è|sono|costa|kost|bedraagt|duurt)\s{_HEDGE.pattern}",
     re.IGNORECASE,
 )
+_LIMIT = re.compile(  # `Maximum load: 350 kg`, `ist auf 500 EUR begrenzt`, `tickets cost from 15 EUR`
+    r"(?<!\bno )(?<!\bkein )(?<!\bkeine )\b(?:(?P<least>min\.|minim(?:um|ale?[nrs]?|o|a)|mínim[oa]|mindest\w+"
+    r"|(?:costs?|starts?|kost(?:et|en)|beginn(?:t|en)|coûtent|cuestan?|costan?) (?:from|ab|à partir de|desde|a partire da|vanaf))"
+    r"|max\.|maxim(?:um|ale?[nrs]?)|máxim[oa]|massim[oa]|höchst(?:ens|betrag|alter|zahl|preis|last|miete|dauer|menge|satz)"
+    r"|limit(?:ed)?|cap(?:ped)?|ceiling|obergrenze|plafond)(?: [^\W\d_]+){0,2}:? \*{0,3}"
+    rf"(?:€|\$|£|¥|₹|{_CODES})? ?\*{{0,3}}\Z",
+    re.IGNORECASE,
+)
+_KEPT = re.compile(
+    r" nicht (?:über(?:steig|schreit)|(?P<least>unterschreit))|(?: [^\W\d_]+)? (?:begrenzt|gedeckelt)\b", re.IGNORECASE
+)
 _IF = re.compile(
     r"\b(?:if|when|where|once|unless|whoever|wenn|falls|sofern|wer|si|quand|cuando|se|chi|als|wie)\b", re.IGNORECASE
 )
+# `Up to 60 days before` is at least so long before.
+_AHEAD = frozenset({"before", "prior", "earlier", "ahead", "vor", "vorher", "zuvor", "avant", "antes", "prima", "voor"})
 _GERMAN_VERB = re.compile(r"(?:über|unter)(?:sch|st|tr)", re.IGNORECASE)
 _NOT_BEHIND = re.compile(r"[^,.:;!?\[\n]{0,60}?\b(?:nicht|nie)\b", re.IGNORECASE)
 _HEDGE_CHARS = 30
@@ -534,11 +547,17 @@ def hedge_of(text: str, start: int, end: int) -> Hedge:
 
 
 def _bound_of(text: str, start: int, end: int) -> Hedge:
-    """The side of a figure that a sentence states outright."""
+    """The side of a figure that a text states: that of a limit, and that of `over` and `under` where it says so outright."""
+    limit = _LIMIT.search(text, max(0, start - _NOT_CHARS), start) or _KEPT.match(text, end)
+    if limit is not None:
+        return "least" if limit["least"] else "most"
+    hedge = hedge_of(text, start, end)
+    if hedge in ("least", "most"):
+        return hedge
     stated = _STATED.search(text, max(0, start - _NOT_CHARS), start)
     if stated is None or _IF.search(CLAUSE_END.split(text[max(0, stated.start() - _NOT_CHARS) : stated.start()])[-1]):
         return ""
-    return hedge_of(text, start, end)
+    return hedge
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -583,10 +602,10 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif unit in ("°C", "°F") or name in DEGREES:
         around = CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
         sign = "" if _BELOW.search(f"{around[0]} {CLAUSE_END.split(around[1])[0]}") else "+"
-    rough = hedge_of(text, start, end) if said else ""
+    rough, bound = hedge_of(text, start, end) if said else "", _bound_of(text, start, end)
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=name, following=tuple(noun[2].casefold().split()) if noun else (), each=each_of[1].casefold() if each_of else "",
         per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
-        bound=_bound_of(text, start, end),
+        bound="" if name in _AHEAD and bound == "most" else bound,
     )  # fmt: skip
