@@ -32,6 +32,7 @@ _MAX_SUBTRACTED = 4  # of which one or two are subtracted
 _MAX_RATES = 3  # percentages that an amount is multiplied with
 _MAX_TAX = 0.3
 _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
+_MAX_APART = 5  # prices, or pairs of one row, whose differences are calculated with
 _STEM = 4  # letters of a noun, of one thing and of many
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
@@ -65,6 +66,7 @@ class Operands:
     asked: Sequence[Figure]  # of the task
     averaged: bool  # an average
     compared: bool  # more or less
+    taxed: bool  # amounts with a tax
     turned: bool  # a change, or those who did not
 
 
@@ -128,7 +130,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or any(_follows(said, *both, add=said.value >= _SMALL) for both in product(cited, asked[:_MAX_OPERANDS]))
         or _from_a_named_figure(said, [*added, *named], counted, all_cited)
         or _is_twelve(said, beside, sources)
-        or _at_a_price_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited)
+        or _at_a_price_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited, given)
         or _is_sum(
             said,
             cited,
@@ -204,9 +206,10 @@ def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]
     return any((each.unit, each.value) in paid for each in beside)
 
 
-def _at_a_price_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure]) -> bool:
+def _at_a_price_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figure], given: Operands) -> bool:
     """True for what so many nights cost so many guests, what six cost at 4 % off, what a share of a month's rent is in a year.
-    True also for so many at one price and what the sentence counts besides, at another: two adults and three children."""
+    True also for so many at one price and what the sentence counts besides, at another: two adults and three children.
+    Where the sentence compares, true for the difference of two columns or of few prices: as it is, taxed, or by the month."""
     if not is_price(said):
         return False
     prices = [each for each in cited if each.unit == said.unit and is_price(each)]
@@ -216,12 +219,28 @@ def _at_a_price_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figu
     many = {count * each for at, count in enumerate(counts, 1) for each in (*counts[at:], *parts)} - {1}
     found = [each * price.value for price in prices for each in many]
     found += (each * paid for price in prices for paid in _in_a_period(said, price) for each in (*counts, *parts))
-    of_each = {each.value for each in prices if each.value > _slack(said, said.value)}
+    of_each = {each.value: each for each in prices if each.value > _slack(said, said.value)}
+    columns = [[each for each in column if each.text not in YEARS] for column in given.columns]
+    columns = [each for each in columns if len(each) > 1 and {cell.unit for cell in each} <= {"", said.unit}]
+    sums = [(sum(each.value for each in column), column[-1].value) for column in columns]
+    # The last cell may be the total already.
+    all_of = [last if abs(total - 2 * last) < _CENT else total for total, last in sums]
+    said_rates = {each.value / 100 for each in named if each.unit == "%"}
+    taxes = [1 + rate for rate in rates if given.taxed and (len(rates) == 1 or rate in said_rates)]
+    found += (tax * each for tax in taxes for each in all_of)
+    if given.compared or given.turned:
+        values = {each.value for each in named}
+        few = [each for value, each in of_each.items() if len(of_each) <= _MAX_APART or value in values]
+        both = [*combinations(few, 2), *[pair for pair in given.pairs if pair[0].unit in ("", said.unit)][:_MAX_APART]]
+        pairs = [(one.value, other.value) for one, other in both if one.per == other.per] + [*combinations(all_of, 2)]
+        by_period = [float(said.per) / 12] if 0 < said.per < 12 else []
+        found += (factor * abs(one - other) for factor in (*taxes, *by_period) for one, other in pairs)
+        found += (abs(one - other) for one, other in combinations(all_of, 2))
     if len(of_each) > _MAX_COMPARED:
         return _is(said, found)
     taxed = ((1 + rate) * (one + other) for rate in rates for one, other in combinations(of_each, 2))
-    pairs = permutations(of_each, 2) if len(counts) == 2 else ()
-    totals = [counts[0] * one + counts[1] * other for one, other in pairs]
+    two = permutations(of_each, 2) if len(counts) == 2 else ()
+    totals = [counts[0] * one + counts[1] * other for one, other in two]
     return _is(said, (*found, *taxed)) or any(
         abs(each - wanted) < _CENT for each in totals for wanted in _floats(said.values)
     )

@@ -80,6 +80,10 @@ _COMPARED = re.compile(
     r"|moins|plus|reste\w*|menos|más|meno|più|rimane)\b",
     re.IGNORECASE,
 )
+_TAXED = re.compile(
+    r"\b(?:VAT|tax(?:es|ed)?|gross|MwSt|USt|\w*(?:mehrwert|umsatz)steuer|brutto|TVA|TTC|IVA|lord[oi]|BTW|bruto)\b",
+    re.IGNORECASE,
+)
 # Of a change, or of those who did not: elsewhere `more than 60 %` are not the rest of 35 %.
 _TURNED = re.compile(
     r"\b(?:by|up|down|no|nor|not|non?e|never|others?|rest|left|free|empty|home|away|out|more(?! than)|less(?! than)|um|gut(?= um)"
@@ -201,14 +205,22 @@ class CitedLines:
         return {len(said), sum(bool(_ITEM.match(line)) for line in said), len(rows), len(rows) - 1, *listed} - {0}
 
     @cached_property
-    def most(self) -> int:
-        """The largest number of things that a writer may count in these lines: persons, or parts of one item or paragraph."""
+    def most(self) -> tuple[int, int]:
+        """The largest number of persons, and of things, that a writer may count in these lines."""
         text = "\n".join(self.lines)
         names = set((_TITLED if self.language == "de" else _NAME).findall(text))
-        parts = [1 + len(_APART.findall(each)) for each in _BLOCK.split(text)]
+        blocks = [re.split(r"[.!?]\s", block) for block in _BLOCK.split(text)]
         besides = len(_AND_ONE.findall(text))  # `three cooks and a waiter`
         counted = [int(each.value) + besides for *_, each in self.own if besides and each.is_count]
-        return max(len(names), *parts, *counted, *self.counts)
+        listed = max(
+            1 + len(_LISTED.findall(clause)) for block in blocks for clause in re.split("[:;()]", " ".join(block))
+        )
+        persons = max(len(names), listed, len(blocks), *counted)
+        return persons, max(
+            persons,
+            *self.counts,
+            *(max(len(each), *(1 + len(_APART.findall(part)) for part in each)) for each in blocks),
+        )
 
 
 @dataclass(frozen=True)
@@ -502,9 +514,12 @@ class CitedFigures:
         if figure.worded and figure.unit == "month" and figure.noun == "of" and figure.value in (6, 12):
             return any(_OF_YEARS.search(line) for each in lines for line in (*each.lines, *each.above))
         may_count = figure.worded and (figure.is_count or is_article or figure.kind == "ordinal")
-        if may_count and figure.is_count and figure.value > (2 if _PEOPLE.match(figure.noun) else 3):
+        are_persons = _PEOPLE.match(figure.noun) is not None
+        if may_count and figure.is_count and figure.value > (2 if are_persons else 3):
             listed = {1 + len(_LISTED.findall(each)) for each in re.split(r"[.;:()–—]", sentence)}  # by the writer
-            may_count = figure.value in listed or figure.value <= max(sum(each.most for each in lines), len(here))
+            may_count = figure.value in listed or figure.value <= max(
+                sum(each.most[not are_persons] for each in lines), len(here)
+            )
         if may_count and not any(each.index.contradicts(figure) for each in lines):
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
@@ -543,7 +558,7 @@ class CitedFigures:
             new,
             counted,
             asked,
-            **{name: _spoken_of(sentence)[name] for name in ("averaged", "compared", "turned")},
+            **{name: _spoken_of(sentence)[name] for name in ("averaged", "compared", "taxed", "turned")},
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
@@ -591,7 +606,7 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 @lru_cache(maxsize=8)
 def _spoken_of(sentence: str) -> dict[str, bool]:
     """A sentence, which may be long, with what it says of its figures."""
-    words = {"averaged": _AVERAGE, "compared": _COMPARED, "turned": _TURNED, "added": _ADDED}
+    words = {"averaged": _AVERAGE, "compared": _COMPARED, "taxed": _TAXED, "turned": _TURNED, "added": _ADDED}
     return {name: pattern.search(sentence) is not None for name, pattern in words.items()}
 
 

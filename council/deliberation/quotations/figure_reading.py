@@ -357,10 +357,10 @@ _PERIOD_BEFORE = (
     r"daily|täglich\w*|(?:each|every) day|tages(?=miete|preis|satz|gebühr)\w+",
     r"hourly|stündlich\w*|(?:each|every) hour|stunden(?=lohn|satz|preis|miete|honorar)\w+",
 )
-_PER_BEFORE = re.compile(  # `the monthly rent is`, up to three words before the amount
+_PER_BEFORE = re.compile(  # `the monthly rent is`, up to five words before the amount
     "|".join(
         rf"(?P<p{at}>\b(?:{words}|(?:im|in an?|per|pro|over an?)\s(?:{noun})(?!\s(?:zuvor|davor|danach|darauf)))"
-        r"(?:\s[^\W\d_]+){0,3}(?::|\s\|)?\s\Z)"
+        r"(?:\s[^\W\d_]+){0,5}(?::|\s\|)?\s\Z)"
         for at, (words, (_, noun, _)) in enumerate(zip(_PERIOD_BEFORE, _PERIODS, strict=True))
     ),
     re.IGNORECASE,
