@@ -47,7 +47,7 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    rf"\b(?:{_SIDES}|(?P<für>(?:für|pour)\b[^.;:,\n]{{1,40}}\b(?:stimm|vot)))\w*"
+    rf"\b(?:{_SIDES}|(?P<für>(?:für|pour)\b[^.;:,\n]{{1,40}}\b(?:stimm|vot|gab es|sind|waren)))\w*"
     rf"(?:[- ](?:{_VOTES}|voted|stimmten|sind|waren|were))?"
     r"[ *]{0,4}(?P<colon>[:=|])?[ *]{0,4}\Z",
     re.IGNORECASE,
@@ -142,5 +142,7 @@ def is_of(said: Figure, known: Iterable[Ballot]) -> bool | None:
             else:
                 agrees[side] = False if len(ballot) > 1 else None
         in_place = sum(one == other for (_, one), (_, other) in zip(ballot, said.ballot, strict=False))
+        if agrees[said.side] is None:
+            continue
         best = max(best, (sum(map(bool, agrees.values())), in_place, agrees[said.side]), key=lambda each: each[:2])
     return best[2]

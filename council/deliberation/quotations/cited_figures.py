@@ -76,7 +76,7 @@ _AVERAGE = re.compile(
 )
 _COMPARED = re.compile(
     r"\b(?:more|less|fewer|cheaper|dearer|higher|lower|longer|shorter|under|over|differ\w*|sav(?:es?|ings?)|undercuts?|exceeds?|left|remain\w*"
-    r"|surplus|deficit|rest|mehr|weniger|günstiger|billiger|teurer|höher|niedriger|länger|kürzer|spar\w*|bleib\w*|überschuss|differenz"
+    r"|surplus|deficit|rest|mehr(?:kosten|preis|ausgaben)?|aufpreis|weniger|günstiger|billiger|teurer|höher|niedriger|länger|kürzer|spar\w*|bleib\w*|überschuss|differenz"
     r"|moins|plus|reste\w*|menos|más|meno|più|rimane)\b",
     re.IGNORECASE,
 )
@@ -219,7 +219,7 @@ class CitedLines:
         return persons, max(
             persons,
             *self.counts,
-            *(max(len(each), *(1 + len(_APART.findall(part)) for part in each)) for each in blocks),
+            *(max(len(each), *(1 + len(_APART.findall(part.strip("| \n"))) for part in each)) for each in blocks),
         )
 
 
@@ -467,14 +467,16 @@ class CitedFigures:
         sentence: str,
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        spoken = _spoken_of(sentence)
-        is_vote = figure.side and not spoken["added"]
+        is_vote = figure.side and not _spoken_of(sentence)["added"]
         if is_vote:
-            ballots = [each.ballot for line in lines for each in line.index.figures] + [
-                each.ballot for each in self._task
-            ]
-            if (is_member := is_of(figure, filter(None, ballots))) is not None:
+            known_votes = (*self._task, *(each for line in lines for each in line.index.figures))
+            ballots = [each.ballot for each in known_votes if each.side]
+            if (is_member := is_of(figure, ballots)) is not None:
                 return "said" if is_member else None
+            if any(len(each) > 1 for each in ballots):  # it may stand outside of them
+                if any(_says(each, figure) for each in known_votes if not each.side):
+                    return "said"
+                return "counted" if any(figure.value in each.counts for each in lines) else None
         if figure.rough in ("least", "most") and any((figure.rough, figure.unit) in each.limits for each in lines):
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
@@ -485,11 +487,13 @@ class CitedFigures:
         if figure.kind == "weekday":
             known = self._weekdays.union(*(each.weekdays for each in lines))
             return "said" if figure.weekday in known else None
+        if figure.bound in _LIMITS and any(each.index.is_limit(figure) for each in lines):
+            exact = replace(figure, rough="")
+            indexes = (self._asked, *(each.index for each in lines))
+            return "said" if any(each.says(exact) for each in indexes) else None
         is_today = self._today.says(figure) and _OF_TODAY.search(sentence)
         if is_today or self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
-        if figure.bound in _LIMITS and any(each.index.is_limit(figure) for each in lines):
-            return None
         if _is_one_length(figure) and any(each.index.is_by(figure) for each in lines):
             return "said"
         is_of_week = figure.unit == "minute" and figure.per == _WEEK  # `two days a week`, on Monday and on Thursday
@@ -498,10 +502,9 @@ class CitedFigures:
         counted = self._is_counted(figure, lines, here, sentence)
         if "pound" in figure.text.lower() and any(each.unit == "lb" for each in sources.figures):
             figure = replace(figure, unit="lb")
+        # A count may be a share of another one: it is tried, too, but on a budget of its own.
         budget = "counts" if counted else "others"
-        if (
-            self._left[budget] and not is_vote
-        ):  # a count may be a share of another one: it is tried, too, but on a budget of its own
+        if self._left[budget] and not is_vote:
             self._left[budget] -= 1
             if follows(figure, self._operands(figure, sources, beside, sentence)):
                 return "follows"

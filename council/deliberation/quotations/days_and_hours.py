@@ -178,7 +178,7 @@ _OF_TIMES = re.compile(
 # `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well; `1 Std. 30` is only that.
 _HOURS = re.compile(
     rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?(?:h|(?P<long>(?i:std\.?|stunden?|hours?|hrs?\.?)|heures?))\s?(?P<minute>[0-5][0-9])"
-    r"(?(long)(?=\s*(?:[.,;:)\[|]|\Z|\n))|)|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\s(?:de\b|d['’]|min))"
+    r"(?(long)(?=\s*(?:[.,;:)\[|\n]|\Z)|\s(?:für|f?or|an?[dm]?|auf|bei|mit|with|at|in|im|on|und|to|zu[mr]|pour|sur|et|each|je)\b)|)|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\s(?:de\b|d['’]|min))"
 )
 _AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab|gegen)\s\Z")
 _NOON = 12
@@ -385,7 +385,8 @@ def hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
         is_clock = hour < 24 and not match["long"] and (not said or is_time)
         if is_clock:
             yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
-        if part and not (said and is_clock):
+        is_length = (match["minute"] and not is_clock) if said else part  # a writer's `7.50 h` may be seven and a half
+        if is_length:
             yield Figure(*match.span(), match[0], values, values, "minute")
 
 

@@ -439,6 +439,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
+    in_hours = list(hours_and_minutes(text, said=False))
+    inner = {at for each in in_hours if each.text[-1].isdigit() for at in range(each.start, each.end)}
+    found = [each for each in found if each.start not in inner or each.kind == "time"]  # `1 h 30` is no 1 h, and no 30
     ones = list(ones_in_many(text, said=False))
     inside = {at for one in ones if " in " in one.text for at in range(one.start, one.end)}  # no one of seven
     found = [replace(figure, kind="label") if figure.start in inside else figure for figure in found]
@@ -454,7 +457,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         *dotted_times(text),
         *bare_hours(text),
         *ones,
-        *hours_and_minutes(text, said=False),
+        *in_hours,
         *(length for length, *_ in lengths),
     ]
 
