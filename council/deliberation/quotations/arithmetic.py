@@ -85,9 +85,13 @@ def follows(said: Figure, given: Operands) -> bool:
         apart += [(min(other.values) - min(one.values)) % _DAY for one, other in pairs]  # over midnight
         if said.unit == "minute" and near(said, said.values, apart):
             return True
-        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in YEARS]
-        if _between_dates(length, dated[:_MAX_DATED]):
-            return True
+        dated = [
+            [each for each in some if each.dates or each.text in YEARS]
+            for some in ((*given.beside, *given.sources), given.asked)
+        ]
+        for some in (dated[0], [*dated[0], *dated[1]]):  # a year of the task is no year of the cited lines
+            if _between_dates(length, some[:_MAX_DATED]):
+                return True
     if said.kind == "date":
         return _is_end_of_term(said, given)
     if said.kind == "time":
