@@ -467,16 +467,18 @@ class CitedFigures:
         sentence: str,
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        is_vote = figure.side and not _spoken_of(sentence)["added"]
-        if is_vote:
+        if figure.side and not _spoken_of(sentence)["added"]:
             known_votes = (*self._task, *(each for line in lines for each in line.index.figures))
             ballots = [each.ballot for each in known_votes if each.side]
             if (is_member := is_of(figure, ballots)) is not None:
                 return "said" if is_member else None
-            if any(len(each) > 1 for each in ballots):  # it may stand outside of them
-                if any(_says(each, figure) for each in known_votes if not each.side):
-                    return "said"
-                return "counted" if any(figure.value in each.counts for each in lines) else None
+            if any(_says(each, figure) for each in known_votes if not (each.side or each.unit or each.dates)):
+                return "said"
+            has_ballot = any(len(each) > 1 for each in ballots)
+            counted = figure.value in {count for each in lines for count in each.counts}
+            return (
+                "counted" if counted or (not has_ballot and self._is_counted(figure, lines, here, sentence)) else None
+            )
         if figure.rough in ("least", "most") and any((figure.rough, figure.unit) in each.limits for each in lines):
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
@@ -504,7 +506,7 @@ class CitedFigures:
             figure = replace(figure, unit="lb")
         # A count may be a share of another one: it is tried, too, but on a budget of its own.
         budget = "counts" if counted else "others"
-        if self._left[budget] and not is_vote:
+        if self._left[budget]:
             self._left[budget] -= 1
             if follows(figure, self._operands(figure, sources, beside, sentence)):
                 return "follows"
