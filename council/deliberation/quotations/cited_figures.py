@@ -34,7 +34,7 @@ from council.deliberation.quotations.arithmetic import (
 )
 from council.deliberation.quotations.ballots import is_of
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
-from council.deliberation.quotations.figure import Figure, Hedge
+from council.deliberation.quotations.figure import Ballot, Figure, Hedge
 from council.deliberation.quotations.figure_reading import (
     CROWNS,
     SECTION,
@@ -323,6 +323,15 @@ class FigureIndex:
             return any(_says(each, said) for each in self.figures[:_MAX_ROUGH])
         return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
 
+    @cached_property
+    def ballots(self) -> list[Ballot]:
+        return list(dict.fromkeys(each.ballot for each in self.figures if each.side))
+
+    def says_number(self, said: Figure) -> bool:
+        """True for a bare number of no ballot that says the same."""
+        plain = (each for key in _keys(said) for each in self._by_key.get(key, ()))
+        return any(_says(each, said) for each in plain if not (each.side or each.unit or each.dates))
+
     def has_another(self, said: Figure) -> bool:
         """True when figures of its unit are there, and none that it may be or that lies within its bound."""
         alike = [each.value for each in self.figures if each.unit == said.unit and each.kind == "number"]
@@ -468,11 +477,11 @@ class CitedFigures:
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
         if figure.side and not _spoken_of(sentence)["added"]:
-            known_votes = (*self._task, *(each for line in lines for each in line.index.figures))
-            ballots = [each.ballot for each in known_votes if each.side]
+            indexes = (self._asked, *(each.index for each in lines))
+            ballots = [ballot for each in indexes for ballot in each.ballots]
             if (is_member := is_of(figure, ballots)) is not None:
                 return "said" if is_member else None
-            if any(_says(each, figure) for each in known_votes if not (each.side or each.unit or each.dates)):
+            if any(each.says_number(figure) for each in indexes):
                 return "said"
             has_ballot = any(len(each) > 1 for each in ballots)
             counted = figure.value in {count for each in lines for count in each.counts}
@@ -491,8 +500,7 @@ class CitedFigures:
             return "said" if figure.weekday in known else None
         if figure.bound in _LIMITS and any(each.index.is_limit(figure) for each in lines):
             exact = replace(figure, rough="")
-            indexes = (self._asked, *(each.index for each in lines))
-            return "said" if any(each.says(exact) for each in indexes) else None
+            return "said" if any(each.says(exact) for each in (self._asked, *(each.index for each in lines))) else None
         is_today = self._today.says(figure) and _OF_TODAY.search(sentence)
         if is_today or self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"

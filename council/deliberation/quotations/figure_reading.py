@@ -306,6 +306,7 @@ _AHEAD = frozenset({"before", "prior", "earlier", "ahead", "vor", "vorher", "zuv
 _GERMAN_VERB = re.compile(r"(?:über|unter)(?:sch|st|tr)", re.IGNORECASE)
 _NOT_BEHIND = re.compile(r"[^,.:;!?\[\n]{0,60}?\b(?:nicht|nie)\b", re.IGNORECASE)
 _HEDGE_CHARS = 30
+_LIMIT_CHARS = 40
 _NOT_CHARS = 60
 # Numbers of the council's own counting, and of places that a citation names.
 _LABELLED = re.compile(
@@ -551,11 +552,11 @@ def hedge_of(text: str, start: int, end: int) -> Hedge:
 
 def _bound_of(text: str, start: int, end: int) -> Hedge:
     """The side of a figure that a text states: that of a limit, and that of `over` and `under` where it says so outright."""
-    limit = _LIMIT.search(text, max(0, start - _NOT_CHARS), start) or _KEPT.match(text, end)
+    limit = _LIMIT.search(text, max(0, start - _LIMIT_CHARS), start) or _KEPT.match(text, end)
     if limit is not None:
         return "least" if limit["least"] else "most"
     hedge = hedge_of(text, start, end)
-    if hedge in ("least", "most"):
+    if hedge not in ("over", "under"):
         return hedge
     stated = _STATED.search(text, max(0, start - _NOT_CHARS), start)
     if stated is None or _IF.search(CLAUSE_END.split(text[max(0, stated.start() - _NOT_CHARS) : stated.start()])[-1]):
