@@ -38,8 +38,6 @@ _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
 OF = frozenset({"of", "out", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
 _CENT = 0.005  # for there are many such totals, and one of them would round to any number
-# `4 to 1`: a vote is read, and not calculated.
-_TO = frozenset({"to", "gegen", "zu", "contre", "contra", "contro", "tegen"})
 _DAY = 1_440  # minutes
 _NIGHTS = frozenset({"night", "nights", "nacht", "nächte", "nächten", "nuits", "noches", "notti", "nachten"})
 YEARS = frozenset(map(str, range(1800, 2200)))
@@ -96,7 +94,7 @@ def follows(said: Figure, given: Operands) -> bool:
         return _is_end_of_term(said, given)
     if said.kind == "time":
         return _is_so_long_after(said, given) or any(_is_sum_of_some(said.length, each) for each in given.columns)
-    if said.kind != "number" or (said.is_count and said.noun in _TO):
+    if said.kind != "number":
         return False
     sources, beside, added, counted, asked = (
         [each for each in figures if each.kind == "number"]

@@ -11,17 +11,18 @@ from council.deliberation.quotations.figure import Ballot, Figure, Side
 
 _NAMED_SIDES: tuple[Side, ...] = ("for", "against", "abstained")
 _APART = 60  # characters between two members of one ballot
-_CUE_CHARS = 60
+_CUE_CHARS, _CUE_BEHIND = 60, 25
 _VOTES = r"(?:votes?|(?:ja-?|nein-?|gegen)?stimmen?|voix|votos?|vot[oi]|stem(?:men)?|głos(?:y|ów)?)"
 _MAY_BE_ONE = re.compile(
-    r"\bvot|stimm|voix|stem|głos|against|gegen|contr|favou?r|tegen|abst|enth|asten|onth|carried|passed|lost|\bja\b|\byes\b"
-    r"|approved|rejected|angenommen|abgelehnt|beschlo|dafür|\bayes?\b",
+    r"vot|stimm|voix|stem|głos|against|gegen|contr|favou?r|tegen|abst|enth|asten|onth|\bja\b|\byes\b|dafür|\bayes?\b|carried|passed|lost"
+    r"|approved|rejected|adopted|defeated|resolved|elected|motion|agreed|decided|angenommen|abgelehnt|beschl|gewählt|entschied|ergebnis",
     re.IGNORECASE,
 )
+_CAST = r"\bvot(?!iv)|(?<!be)(?<!über)(?<!zu)stimm(?!t mit|ung)|voix|\bstem|głos"
+_ONE_SIDE = re.compile(rf"{_CAST}|favou?r|dafür|dagegen", re.IGNORECASE)  # beside the only number of a ballot
 _VOTING = re.compile(
-    r"\bvot(?!iv)|(?<!be)(?<!über)(?<!zu)stimm(?!t mit|ung)|abstimm|voix|\bstem|głos|carried|passed|lost\b|approved|rejected"
-    r"|adopted|defeated|resolved|elected|motion|angenommen|abgelehnt|beschlo|beschluss|gewählt|adopté|rejeté|aprobad|rechazad|approvat|respint"
-    r"|aangenomen|verworpen",
+    rf"{_CAST}|carried|passed|lost\b|approved|rejected|adopted|defeated|resolved|elected|motion|agreed|decided|angenommen"
+    r"|abgelehnt|beschl[ou]|gewählt|entschied|ergebnis|adopté|rejeté|aprobad|rechazad|approvat|respint|aangenomen|verworpen",
     re.IGNORECASE,
 )
 _VERSUS = re.compile(
@@ -39,7 +40,7 @@ _SIDES = (
     r"|yes\b|ayes?\b|yeas?\b|dafür\b(?!\s+(?:und|oder)\s+dagegen)|ja\b|zustimm|oui\b|a favore?\b|favorevol|sí\b|sì\b)"
     r"|(?P<against>against\b|no(?:es)?\b(?!\s+(?:longer|more|one))|nays?\b|dagegen\b|nein\b|gegenstimm|contre\b|(?:en )?contra\b"
     r"|contrari|tegen\b|nee\b|przeciw)"
-    r"|(?P<abstained>abst(?!imm)[aei]|enth(?:alt|ielt)|asten|s['’]abst|onth(?:oud|ield)|wstrzym)"
+    r"|(?P<abstained>abst(?!imm)[aei]|enth(?:alt|ielt)|asten|onth(?:oud|ield)|wstrzym)"
 )
 _BEHIND = re.compile(
     rf"(?P<words>[ \n*_(-]*(?:[^\W\d_]+[ \n-]+){{0,5}}?)(?:{_SIDES})"
@@ -61,6 +62,7 @@ _NAMED = re.compile(
     r"\b(?:motion|antrag|top|resolution|amendment|item|rule|article|proposal|option|nr\.|no\.)\s\Z", re.IGNORECASE
 )
 _YEAR = re.compile(r"(?:1[89]|20|21)[0-9]{2}")
+_CLAUSE = re.compile(r"[.;!?]\s|\s(?:and|und|et|y|e|en)\s")
 _SENTENCE = re.compile(r"[.!?]\s|\n\s*\n")
 
 
@@ -76,7 +78,7 @@ def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
         goes_on = between and len(between) <= _APART and not _SENTENCE.search(between)
         if run and not (goes_on and sides[at] not in [sides[each] for each in run]):
             around = text[max(0, found[run[0]].start - _CUE_CHARS) : found[run[-1]].end + _APART]
-            if len(run) > 1 or sides[run[0]] == "abstained" or _VOTING.search(around):
+            if len(run) > 1 or sides[run[0]] == "abstained" or _ONE_SIDE.search(around):
                 ballot = tuple((sides[each], found[each].value) for each in run)
                 for each in run:
                     read[each] = replace(found[each], side=sides[each], ballot=ballot)
@@ -113,9 +115,10 @@ def sides_of(text: str, found: Sequence[Figure]) -> list[Side]:
         if _OF.fullmatch(between):  # `six of nine voted for it`
             sides[at : at + 2] = sides[at + 1], ""
         elif versus and sides[at + 1] != "abstained" and not _RANGE.search(text, max(0, one.start - 10), one.start):
-            clause = re.split(r"[.;!?]\s", text[max(0, one.start - _CUE_CHARS) : one.start])[-1]
+            clause = _CLAUSE.split(text[max(0, one.start - _CUE_CHARS) : one.start])[-1]
+            clause += _CLAUSE.split(text[other.end : other.end + _CUE_BEHIND])[0]
             ends = _VOTES_BEHIND.match(text, other.end)
-            cue = versus["votes"] or versus["sure"] or ends or _VOTING.search(clause + text[other.end : other.end + 25])
+            cue = versus["votes"] or versus["sure"] or ends or _VOTING.search(clause)
             alone = ends or len(other.noun) < _PLAIN_NOUN or _VOTING.match(other.noun) or _GOES_ON.match(other.noun)
             if cue and alone:
                 sides[at : at + 2] = "one", "other"
