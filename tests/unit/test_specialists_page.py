@@ -52,8 +52,7 @@ def test_the_page_tells_the_gates_of_its_life() -> None:
     gates = f"at least {MIN_USES} uses, {MIN_SUCCESS_PERCENT} % of them good, and {MIN_SUITE_CONFIDENCE:.2f} in the latest suite"
     assert gates in life
     assert (
-        f"after {IDLE_MS // DAY_MS} days without use or training, announced {NOTICE_MS // DAY_MS} days before"
-        in life
+        f"after {IDLE_MS // DAY_MS} days without use or training, announced {NOTICE_MS // DAY_MS} days before" in life
     )
     assert EXAMINED_MS == DAY_MS
     assert "within a day" in life
