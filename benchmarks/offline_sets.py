@@ -28,7 +28,7 @@ _ANSWERED_FOR = re.compile(
     r"None found by this check\.|that this check did not find|No line .*?shares enough words with the task|Named but not read"
     r"|Documents whose names differ only in numbers were not compared\."
     r"|\*Offline, extractive.*\*|Totals that do not add up|totals? that do(?:es)? not add up"
-    r"|This engine reads English and German only.*|\*\*What this mode cannot do:.*"
+    r"|This engine reads English and German only.*|The task is in \w+ and .* may not be found\.|\*\*What this mode cannot do:.*"
 )
 
 

@@ -1,4 +1,4 @@
-"""Fits the weights of the offline engine's score: `python -m benchmarks.offline_weights`. Needs `pip install numpy`.
+"""Fits the weights of the offline engine's score: `python -m benchmarks.offline_weights`.
 
 A logistic regression with a ridge, over all pairs of figures of the labelled sets that nothing explains. A pair is right
 when both lines belong to one labelled disagreement and give its values. Each set is then scored by weights that are

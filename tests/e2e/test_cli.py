@@ -621,6 +621,34 @@ def test_offline_reads_german_checks_totals_and_says_first_what_it_cannot_read(t
     assert page.count("### ROUND") == 1
 
 
+@pytest.mark.parametrize(
+    ("task", "first"),
+    [
+        (
+            "¿Qué furgoneta debemos comprar?",
+            "**This engine reads English and German only.** The task is in another language, so",
+        ),
+        (
+            "Welchen Transporter sollen wir kaufen?",
+            "The task is in German and `a.md` [[E1 a.md:1](../a.md#L1)] is in English, so",
+        ),
+    ],
+    ids=["Spanish", "German"],
+)
+def test_offline_says_first_that_a_question_is_in_another_language_and_lists_none_of_its_words(
+    tmp_path: Path, task: str, first: str
+) -> None:
+    home = make_home(tmp_path / "home")
+    (home / "a.md").write_text("The van is nine years old and the garage says that it will not pass the next test.\n")
+    body = command(task, input_artifacts=["a.md"])
+    del body["config"]
+    drop_command(home, body)
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    extract = (home / "artifacts" / "out.md").read_text().split("## Extract")[1].split("## Task")[0]
+    assert extract.split("\n\n")[2].startswith(f"{first} lines ")
+    assert "did not find" not in extract
+
+
 def test_offline_reads_the_table_of_a_pdf_row_by_row(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
     table = ("Posten Preis", "Heizung 2.300 EUR", "Montage 3.200 EUR", "Summe 5.500 EUR")

@@ -14,7 +14,7 @@ from council.llm.offline.rank import best
 from council.llm.offline.sums import WrongSum, wrong_sums
 from council.llm.offline.text import TO_DO, Corpus, Statement, read_corpus
 from council.llm.offline.vocabulary import (
-    FOREIGN_TASK_WORDS,
+    FOREIGN_TASK_ODDS,
     Language,
     language_of,
     missing_words,
@@ -60,7 +60,7 @@ class Case:
     @cached_property
     def is_foreign(self) -> bool:
         """True for a task in another language than English and German."""
-        return language_of(self.info.task, FOREIGN_TASK_WORDS) is None
+        return language_of(self.info.task, FOREIGN_TASK_ODDS) is None
 
     @cached_property
     def terms(self) -> dict[str, str]:
@@ -70,7 +70,7 @@ class Case:
     @cached_property
     def gaps(self) -> list[str]:
         """Task words, or phrases of them, that this engine finds in no document that it reads."""
-        read = [source for source in self.corpus.sources if source not in self.corpus.foreign]
+        read = [source for source, language in self.corpus.languages.items() if language is not None]
         return missing_words(
             self.terms, [text for source in read for text in (source.text, source.path)], self.info.task
         )

@@ -11,7 +11,7 @@ from council.lines_and_pages import spelled
 from council.llm.offline.case import Case
 from council.llm.offline.mismatches import series_of
 from council.llm.offline.text import Statement, holds_request
-from council.llm.offline.vocabulary import tokens
+from council.llm.offline.vocabulary import Language, tokens
 
 _NONE = "None found by this check."
 _SERIES = "Documents whose names differ only in numbers were not compared."
@@ -55,7 +55,7 @@ def open_section(case: Case, limit: int) -> ExtractSection:
 
 def gap_section(case: Case) -> ExtractSection:
     """Words of the task that a search does not find. Silent when it finds all, and where languages differ."""
-    differ = case.is_foreign or case.language not in case.corpus.languages
+    differ = case.is_foreign or case.language not in case.corpus.languages.values()
     if not case.gaps or not case.corpus.statements or differ:
         return ExtractSection("")
     return ExtractSection("Words of the task that this check did not find in the documents:", f"{listed(case.gaps)}.")
@@ -70,22 +70,30 @@ def unread_section(case: Case, limit: int = 4) -> ExtractSection:
 
 
 def language_section(case: Case) -> ExtractSection:
-    """Documents that this engine cannot read, and a task that it cannot; said before all else."""
-    paths = [
-        f"`{source.path}` [{source.id}: {spelled(source.path, source.first_line)}]" for source in case.corpus.foreign
-    ]
-    verb = "is" if len(paths) == 1 else "are"
-    told = [
-        f"{', '.join(paths)} {verb} in another language, so nothing there was searched or checked." if paths else "",
-        "The task is in another language, so lines that answer it may not be found." if case.is_foreign else "",
-    ]
-    label = "This engine reads English and German only." if any(told) else ""
-    return ExtractSection(label, " ".join(filter(None, told)))
+    """Documents and a task that this engine cannot read, and documents that do not have the task's language; said before
+    all else."""
+    other: Language = "en" if case.language == "de" else "de"
+    names = {"en": "English", "de": "German"}
+    unread, apart = (
+        ", ".join(f"`{each.path}` [{each.id}: {spelled(each.path, each.first_line)}]" for each in sources)
+        + (" is" if len(sources) == 1 else " are")
+        for sources in (case.corpus.written_in(None), case.corpus.written_in(other))
+    )
+    told = []
+    if case.corpus.written_in(None):
+        told.append(f"{unread} in another language, so nothing there was searched or checked.")
+    if case.is_foreign:
+        told.append("The task is in another language, so lines that answer it may not be found.")
+    label = "This engine reads English and German only." if told else ""
+    if case.corpus.written_in(other) and not case.is_foreign:
+        both = f"The task is in {names[case.language]} and {apart} in {names[other]}"
+        told.append(f"{both}, so lines there that answer it may not be found.")
+    return ExtractSection(label, " ".join(told))
 
 
 def nothing_to_read(case: Case, max_chars: int) -> str:
     """Said instead of a turn or an extract when there is no text to quote."""
-    if case.corpus.foreign:
+    if case.corpus.written_in(None):
         return render([language_section(case)], max_chars=max_chars)
     if case.sources:
         skipped = case.corpus.skipped_lines

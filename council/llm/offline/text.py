@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -89,15 +89,17 @@ class Heading:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything that was read. `skipped_lines` counts lines of code that were left out, `foreign` names documents in a
-    language that is not read."""
+    """Everything that was read. `skipped_lines` counts lines of code that were left out. `languages` are what the
+    documents tell of theirs: None is a language that is not read."""
 
     sources: tuple[Source, ...]
     statements: tuple[Statement, ...]
     headings: tuple[Heading, ...]
     skipped_lines: int
-    foreign: tuple[Source, ...] = ()
-    languages: frozenset[Language] = frozenset()
+    languages: Mapping[Source, Language | None]
+
+    def written_in(self, language: Language | None) -> list[Source]:
+        return [source for source in self.sources if self.languages[source] == language]
 
 
 def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
@@ -107,7 +109,6 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
     statements: dict[tuple[str, int, str], Statement] = {}
     headings: dict[tuple[str, int, str], Heading] = {}
     code: set[tuple[str, int]] = set()
-    foreign: list[Source] = []
     documents = [(source, _blocks(source)) for source in kept]
     told = [language_of(" ".join(b.text for b in blocks if b.kind in ("prose", "item"))) for _, blocks in documents]
     languages = {language for language in told if language}
@@ -115,7 +116,6 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
         (fallback,) = languages
     for (source, blocks), language in zip(documents, told, strict=True):
         if language is None:
-            foreign.append(source)
             continue
         if not language and (not source.path.lower().endswith(".csv") or ";" in source.text):
             language = fallback  # figures between commas are written as in English
@@ -139,8 +139,8 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
                         statement = Statement(source.id, source.path, at, until, text, section, block.kind, block.cells,
                                               block.header, block.checked, language, title, block.whole)  # fmt: skip
                         statements.setdefault(statement.where, statement)
-    return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), tuple(foreign),
-                  frozenset(languages))  # fmt: skip
+    spoken = dict(zip(kept, told, strict=True))
+    return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), spoken)
 
 
 def holds_request(text: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import tomllib
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -14,12 +13,11 @@ from typing import Any, Literal
 Language = Literal["en", "de", ""]  # "": too few words to tell, as in a table
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-‑][^\W\d_]+)*")
-_LANGUAGE_WORDS = 25  # fewer words say little about a language
-# Different foreign ones in a single line, and half as many English or German ones at most. A task is no list of names.
-_FOREIGN_WORDS, FOREIGN_TASK_WORDS = 3, 2
-# Shares of the commonest words. Prose of English or German has 0.35 to 0.55 of its own; a list may have none.
-_LANGUAGE_SHARE, _FOREIGN_SHARE = 0.05, 0.1
-_LAST_LATIN = "\u024f"  # of the letters that European languages write
+_LANGUAGE_WORDS = 25  # of fewer words, as many must be of the commonest as in prose
+# Shares of the commonest words. Prose of English or German has 0.35 to 0.55 of its own, other languages up to 0.33.
+_LANGUAGE_SHARE, _OWN_SHARE = 0.05, 0.35
+# How many times likelier another language is than both. A list of names gets 50, `Omnibus mieten` 400, a foreign note 10,000.
+_FOREIGN_ODDS, FOREIGN_TASK_ODDS = 10_000, 20
 _CAPITALISED = r"\b[^\W\d_a-zß-ÿ][\w'’-]{0,40}"
 
 _FILE_NAME = re.compile(
@@ -62,39 +60,45 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
 
-def language_of(text: str, foreign_words: int = _FOREIGN_WORDS) -> Language | None:
-    """English or German by their commonest words; "" where these tell nothing, as in a short text or a list. None on
-    the evidence of another language: its own commonest words, or letters that are not Latin."""
-    letters = [char for char in text if char.isalpha()]
-    if len(letters) > _LANGUAGE_WORDS and 2 * sum(char > _LAST_LATIN for char in letters) > len(letters):
-        return None
-    spoken = Counter(word.lower() for word in tokens(text))
-    if spoken.total() < _LANGUAGE_WORDS:
+@cache
+def _identifier() -> Any:
+    # Takes a second and 100 MB: loaded with the first text that has few English or German small words.
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def language_of(text: str, foreign_odds: float = _FOREIGN_ODDS) -> Language | None:
+    """English or German by their commonest words; "" where these tell nothing, as in a short text or a list. None where
+    another language is `foreign_odds` times likelier than both; one or two words need as much as a document."""
+    spoken = [word.lower() for word in tokens(text)]
+    german, english = (
+        sum(word in words("stop", name) for word in spoken) / max(1, len(spoken)) for name in ("de", "en")
+    )
+    if spoken and max(german, english) < _OWN_SHARE:
         # `de la` of "Tour de la région" is part of a name. The first word has its capital anyway: another one must follow.
         inside = rf"(?:\s{spellings('names')})+(?!\w)"
         named_so = rf"((?<=\s){_CAPITALISED}|{_CAPITALISED}(?={inside}\s{_CAPITALISED})){inside}"
-        said = tokens(re.sub(named_so, r"\1", text))
-        small = {word.lower() for at, word in enumerate(said) if not at or word.islower()}  # `Los Angeles` is a name
-        foreign = max(len(small & words("foreign", name)) for name in lexicon()["foreign"])
-        own = max(len(small & words("stop", name)) for name in ("de", "en"))
-        return None if foreign >= max(foreign_words, 2 * own) else ""
-    shares = {
-        (table, name): sum(spoken[word] for word in words(table, name)) / spoken.total()
-        for table in ("stop", "foreign")
-        for name in lexicon()[table]
-    }
-    foreign_share = max(share for (table, _), share in shares.items() if table == "foreign")
-    german, english = shares["stop", "de"], shares["stop", "en"]
-    if foreign_share > max(_FOREIGN_SHARE, german, english):
-        return None
-    if max(german, english) < _LANGUAGE_SHARE or max(german, english) < 2 * min(german, english):
+        likely = dict(_identifier().rank(" ".join(tokens(re.sub(named_so, r"\1", text)))))
+        own = likely.pop("de") + likely.pop("en")
+        if max(likely.values()) > own * (foreign_odds if len(spoken) > 2 else _FOREIGN_ODDS):
+            return None
+    if (
+        (len(spoken) < _LANGUAGE_WORDS and max(german, english) < _OWN_SHARE)
+        or max(german, english) < _LANGUAGE_SHARE
+        or max(german, english) < 2 * min(german, english)
+    ):
         return ""
     return "de" if german > english else "en"
 
 
 def task_language(task: str) -> Language:
+    """The likelier one; English where nothing tells, as in a number."""
     said = [word.lower() for word in tokens(task)]
     german, english = (sum(word in words("stop", name) for word in said) for name in ("de", "en"))
+    if said and german == english:
+        likely = dict(_identifier().rank(" ".join(said)))
+        german, english = likely["de"], likely["en"]
     return "de" if german > english else "en"
 
 

@@ -173,6 +173,7 @@ TOOLS = (
 GERÄTE = (
     "- Eichenbretter, gehobelt: 14\n- Scharniere, Messing: 8\n- Holzleim, Flaschen: 3\n- Kreppband: 6\n- Seil: 9\n" * 4
 )
+ROSTER = "- Veldkamp, O.\n- Sanna Lindqvist\n- Piet Molenaar\n- Carla Bellini\n- Petra Novak\n- João Ferreira\n- Mette Sørensen\n"
 JAPANESE = "委員会は冬が来る前に小屋の屋根を修理することを決定しました。" * 10
 
 
@@ -182,7 +183,9 @@ JAPANESE = "委員会は冬が来る前に小屋の屋根を修理すること�
      ("Total: 40 EUR", ""), ("", ""), (TOOLS, ""), (GERÄTE, ""),
      ("Le loyer est de 1 200 euros par mois pour la salle.", None), ("Il canone è di 900 euro al mese.", None),
      ("Los Angeles, El Paso, La Paz", ""), ("We met in Los Angeles, El Paso and La Paz.", ""),
-     ("Die Miete ist 1.200 € im Monat.", "")],
+     ("Die Miete ist 1.200 € im Monat.", "de"), ("The rent is 1,200 € a month.", "en"), (ROSTER, ""),
+     ("Odbor je na sastanku odlučio da se krov šupe mora popraviti prije zime jer to nije skupo.", None),
+     ("Panitia memutuskan bahwa atap gudang harus diperbaiki sebelum musim hujan.", None)],
 )  # fmt: skip
 def test_the_language_of_a_text_is_english_german_another_or_not_told_by_a_list(
     text: str, language: str | None
@@ -192,14 +195,14 @@ def test_the_language_of_a_text_is_english_german_another_or_not_told_by_a_list(
 
 def test_a_document_in_another_language_gives_no_statement() -> None:
     corpus = read(FRENCH)
-    assert (corpus.statements, [source.path for source in corpus.foreign]) == ((), ["docs/a.md"])
+    assert (corpus.statements, [source.path for source in corpus.written_in(None)]) == ((), ["docs/a.md"])
 
 
 def test_a_list_without_small_words_is_read_in_the_language_of_the_other_documents() -> None:
     sources = [Source("E1", "protokoll.md", GERMAN), Source("E2", "liste.md", GERÄTE), Source("E3", "avis.md", FRENCH)]
     corpus = read_corpus(sources, "en")
     assert {s.language for s in corpus.statements if s.path == "liste.md"} == {"de"}
-    assert [source.path for source in corpus.foreign] == ["avis.md"]
+    assert [source.path for source in corpus.written_in(None)] == ["avis.md"]
 
 
 def test_a_csv_with_semicolons_and_quoted_cells_is_read_by_its_columns() -> None:

@@ -325,6 +325,18 @@ def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_a
         "Hoeveel kost het nieuwe dak?",
         "Prix de la salle",
         "Où est la Mairie ?",
+        "¿Qué furgoneta debemos comprar?",
+        "Quelle camionnette devons-nous acheter ?",
+        "Welk busje moeten we kopen?",
+        "Którą furgonetkę kupić?",
+        "Quale furgone dobbiamo comprare?",
+        "Devemos assinar o contrato?",
+        "Är bron säker?",
+        "Hvem kan åbne kontoret?",
+        "Kolik stojí nájem?",
+        "Köprü güvenli mi?",
+        "Berapa harga sewa?",
+        "小屋の屋根を修理しますか?",
         FRENCH,
     ],
 )
@@ -343,10 +355,52 @@ def test_a_task_in_a_language_that_is_not_read_is_told_so_and_its_words_are_not_
         "Heizung", "Van door repair", "Is it o.k.?", "Ist das o.k. so?", "Miete", "Compare El Paso, Los Angeles and La Paz.",
         "Miete der Halle in der Rue de la Paix", "Compare offers of Le Monde", "Was ist mit dem Dach?", "", "2.300 €",
         "Approve Tour de la Région budget", "Approve Tour de la région budget", "Festival de la Musique budget",
+        "Quorum?", "Van prices", "Omnibus mieten", "Heizungsangebote vergleichen", "Next steps", "Hire Kowalski?",
+        "Renault Kangoo oder Citroën Berlingo?", "Paella or risotto for sixty guests?", "Wer war beim Treffen in Łódź?",
     ],
 )  # fmt: skip
 def test_an_english_or_a_german_task_is_not_taken_for_another_language(task: str) -> None:
     assert "another language" not in closing(CALM, task)
+
+
+ROOF = "The board met on Tuesday and talked about the roof, which has leaked since the storm in March.\n"
+DACH = "Der Vorstand hat am Dienstag über das Dach gesprochen, das seit dem Sturm im März undicht ist.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "said"),
+    [
+        (
+            ROOF,
+            "Welchen Transporter sollen wir kaufen?",
+            "The task is in German and `docs/needs.md` [E1: docs/needs.md:1] is in English",
+        ),
+        (
+            ROOF,
+            "Transporter kaufen, Versicherung prüfen?",
+            "The task is in German and `docs/needs.md` [E1: docs/needs.md:1] is in English",
+        ),
+        (
+            DACH,
+            "Which van should we buy?",
+            "The task is in English and `docs/needs.md` [E1: docs/needs.md:1] is in German",
+        ),
+        (DACH, "Van insurance?", "The task is in English and `docs/needs.md` [E1: docs/needs.md:1] is in German"),
+    ],
+)
+def test_a_document_in_the_language_that_the_task_does_not_have_is_named_first_and_no_word_is_listed_as_missing(
+    text: str, task: str, said: str
+) -> None:
+    told = closing(text, task)
+    assert told.startswith(f"{LABEL}\n\n{said}, so lines there that answer it may not be found.\n\n")
+    assert "did not find" not in told
+
+
+@pytest.mark.parametrize(("text", "task"), [(ROOF, "Which van should we buy?"), (DACH, "Transporter kaufen?")])
+def test_a_document_in_the_language_of_the_task_is_not_named_and_its_missing_words_are(text: str, task: str) -> None:
+    told = closing(text, task)
+    assert "The task is in" not in told
+    assert "did not find in the documents" in told
 
 
 @pytest.mark.parametrize("reply", ["Still to be decided.", "TODO."])
