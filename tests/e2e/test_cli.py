@@ -649,6 +649,22 @@ def test_offline_says_first_that_a_question_is_in_another_language_and_lists_non
     assert "did not find" not in extract
 
 
+def test_offline_quotes_the_line_below_the_heading_that_has_the_words_of_the_question(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    (home / "hall.md").write_text(
+        "# The hall\n\n## 2. Deposit\n\n300 pounds, paid back within a week.\n\n## Cars\n\nTwelve.\n"
+    )
+    body = command("How much is the deposit?", input_artifacts=["hall.md"])
+    del body["config"]
+    drop_command(home, body)
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    extract = (home / "artifacts" / "out.md").read_text().split("## Extract")[1].split("## Task")[0]
+    line, heading = "[[E1 hall.md:5](../hall.md#L5)]", "[[E1 hall.md:3](../hall.md#L3)]"
+    quoted = f"“300 pounds, paid back within a week.” {line}, below “2. Deposit” {heading}."
+    assert f"Closest to an answer in the documents: {quoted}" in extract
+    assert "not in the cited lines" not in extract
+
+
 def test_offline_reads_the_table_of_a_pdf_row_by_row(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
     table = ("Posten Preis", "Heizung 2.300 EUR", "Montage 3.200 EUR", "Summe 5.500 EUR")

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from council.llm.offline.numerals import figures_of
 from council.llm.offline.text import Statement
@@ -19,6 +20,7 @@ _BYLINE = re.compile(
     r"(?i)\W*(?:(?:written|prepared|drafted|compiled|edited) by"
     r"|(?:author|status|date|version|from|to|subject|sent|von|an|betreff|datum)s?:)"
 )
+_BELOW = 3  # the lines below a heading that it speaks for
 _MIN_WORDS, _FEWEST_WORDS = 4, 2  # below that a statement is a label, not something to quote
 
 
@@ -27,7 +29,18 @@ Weights = Mapping[str, float]  # stem of a task word -> what a hit counts
 
 def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     """Statements worth quoting for the task: the best first, then those that add other words; none without task words."""
-    scored = zip(statements, _parts(statements, weights), strict=True)
+    read: list[Statement] = []
+    below = 0
+    for statement in statements:
+        below = below + 1 if read and statement.heading == read[-1].heading else 0
+        heading = (
+            set(content_stems(statement.section, statement.language)) if statement.heading and below < _BELOW else set()
+        )
+        # The words of a heading are also said by the lines right below it; those of a title only where they are the task.
+        speaks = statement.section != statement.title or heading >= set(weights)
+        headed = speaks and bool(heading & set(weights) - set(statement.stems))
+        read.append(replace(statement, headed=True) if headed else statement)
+    scored = zip(read, _parts(read, weights), strict=True)
     hits = [(sum(parts.values()), statement, parts) for statement, parts in scored if parts]
     # A short line does where it has all words of the task, or no long one fits: `The roof costs 8,900 EUR.`
     short = [hit for hit in hits if quotable(hit[1], _FEWEST_WORDS)]
@@ -37,10 +50,11 @@ def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     wanted = 2 if len(weights) > 2 else 1
     kept = []
     for score, found, parts in pool:
-        # A table row, or a label with its figure, says as much in one word as a sentence does in two.
+        # A table row, a label with its figure, or a line with its heading says as much in one word as a sentence does in two.
         label = len(found.stems) <= _FEWEST_WORDS and figures_of(found.text, found.language)
-        one = bool(found.kind == "row" or label)
-        if score >= least and len(set(found.stems) & set(weights)) + one >= wanted:
+        one = bool(found.kind == "row" or label or found.headed)
+        said = parts if found.headed else set(found.stems) & set(weights)
+        if score >= least and len(said) + one >= wanted:
             kept.append((score, found, parts))
     # Each task word counts less every time it was covered: four questions get four answers.
     left, covered, ordered = kept[:_MAX_SPREAD], Counter[str](), []
@@ -66,7 +80,8 @@ def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, 
     found = []
     for statement, body in zip(statements, bodies, strict=True):
         parts: dict[str, float] = {}
-        long = _K1 * (1 - _B + _B * len(body) / average)
+        # The lines below a heading answer in their order, whatever their length.
+        long = _K1 * (1 - _B + _B * (1 if statement.headed else len(body) / average))
         for term, weight in weights.items():
             count = body[term] + (term in sections[statement.section]) / 3
             if count:
@@ -77,8 +92,9 @@ def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, 
 
 
 def quotable(statement: Statement, min_words: int = _MIN_WORDS) -> bool:
-    """Long enough to mean something alone, where a figure is a word; questions, lead-ins and bylines are no evidence."""
-    missing = min_words - len(statement.stems)
+    """Long enough to mean something alone, where a figure is a word, or to answer a heading; questions, lead-ins and
+    bylines are no evidence."""
+    missing = 0 if statement.headed else min_words - len(statement.stems)
     if missing > 1 or statement.text.endswith((":", "?")) or _BYLINE.match(statement.text):
         return False
     return missing < 1 or bool(figures_of(statement.text, statement.language))

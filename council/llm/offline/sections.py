@@ -135,10 +135,11 @@ def quote(statement: Statement) -> str:
     text = statement.text
     heads = [cell for cell in statement.header if cell]
     columns = f" (columns: {'; '.join(heads)})" if len(heads) > 2 and not holds_request(" ".join(heads)) else ""
+    heading = f", below “{statement.section}” {statement.heading}" if statement.headed else ""
     if len(text) <= _MAX_QUOTE_CHARS:
-        return f"“{text}” {cite(statement)}{columns}"
+        return f"“{text}” {cite(statement)}{heading}{columns}"
     kept = text[:_MAX_QUOTE_CHARS].rsplit(" ", 1)[0].rstrip(" ,;:")
-    return f"“{kept}” {cite(statement)} …"
+    return f"“{kept}” {cite(statement)} …{heading}"
 
 
 def count(number: int, noun: str) -> str:

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
+from council.citations import CitedPlace
 from council.lines_and_pages import is_paged, numbers, without_marks
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
@@ -53,7 +54,8 @@ class Statement:
 
     `line` and `end_line` count from 1 in the file, and are pages of a PDF. `section` is the nearest heading, `title` the
     first one. `cells` and `header` belong to table rows. `whole` is the first line of its paragraph or table. `checked`
-    is None where there is no task-list box.
+    is None where there is no task-list box. `heading` is the place of `section`, and `headed` is set where that has a
+    word of the task that `text` lacks.
     """
 
     source: str
@@ -69,6 +71,8 @@ class Statement:
     language: Language = ""
     title: str = ""
     whole: int = 0
+    heading: CitedPlace | None = None
+    headed: bool = False
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
@@ -120,24 +124,27 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
         if not language and (not source.path.lower().endswith(".csv") or ";" in source.text):
             language = fallback  # figures between commas are written as in English
         title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")[:_MAX_TITLE_CHARS]
-        section, lines = "", _lines(source)
+        section, under, lines = "", None, _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
         for block in blocks:
             if block.kind == "code":
                 code.update((source.path, number) for number in block.lines)
             elif block.kind == "heading":
-                section = "" if holds_request(block.text) else block.text
+                section, under = "", None
                 if not holds_request(block.text):
-                    at = places[block.first - source.first_line]
+                    section = block.text
+                    at, until = (places[each - source.first_line] for each in (block.lines[0], block.lines[-1]))
+                    under = CitedPlace(source.id, source.path, at, until)
                     heading = Heading(source.id, source.path, at, block.text)
                     headings.setdefault((heading.path, heading.line, heading.text), heading)
             else:
-                section = block.rows[0] if _SENDER.match(block.rows[0]) else section
+                if _SENDER.match(block.rows[0]):
+                    section, under = block.rows[0], None
                 for text, line, end in _pieces(block, lines, source.first_line):
                     if any(char.isalnum() for char in text) and not holds_request(text):
                         at, until = (places[each - source.first_line] for each in (line, end))
                         statement = Statement(source.id, source.path, at, until, text, section, block.kind, block.cells,
-                                              block.header, block.checked, language, title, block.whole)  # fmt: skip
+                                              block.header, block.checked, language, title, block.whole, under)  # fmt: skip
                         statements.setdefault(statement.where, statement)
     spoken = dict(zip(kept, told, strict=True))
     return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), spoken)

@@ -403,6 +403,79 @@ def test_a_document_in_the_language_of_the_task_is_not_named_and_its_missing_wor
     assert "did not find in the documents" in told
 
 
+HALL = """# The hall
+
+## 1. Deposit of 2024
+
+300 pounds, paid back within a week.
+
+## Rent
+
+Sixty pounds an hour on weekdays.
+Eighty at weekends.
+Nothing in August.
+Forty is for members, who say so first.
+
+## Are dogs allowed?
+
+No.
+
+## Cars
+
+- Twelve fit behind the hall.
+- Buses go to the left.
+"""
+DEPOSIT = [("300 pounds, paid back within a week.", "5", "1. Deposit of 2024", "3")]
+RENT = [
+    ("Sixty pounds an hour on weekdays.", "9", "Rent", "7"),
+    ("Eighty at weekends.", "10", "Rent", "7"),
+    ("Nothing in August.", "11", "Rent", "7"),
+]
+CARS = [("Twelve fit behind the hall.", "20", "Cars", "18"), ("Buses go to the left.", "21", "Cars", "18")]
+HEADED = re.compile(r"“([^”]+)” \[E1: docs/needs\.md:(\d+)\], below “([^”]+)” \[E1: docs/needs\.md:(\d+)\]")
+
+
+@pytest.mark.parametrize(
+    ("task", "quotes"),
+    [
+        ("How much is the deposit?", DEPOSIT),
+        ("What is the rent?", RENT),
+        ("Can we bring dogs?", [("No.", "16", "Are dogs allowed?", "14")]),
+        ("Where do cars go?", CARS),
+        ("Deposit, rent", DEPOSIT + RENT),
+    ],
+)
+def test_the_first_lines_below_a_heading_answer_a_question_whose_words_only_the_heading_has(
+    task: str, quotes: list[tuple[str, ...]]
+) -> None:
+    told = closing(HALL, task)
+    assert HEADED.findall(told) == quotes
+    assert told.count("[E1: ") == 2 * len(quotes)
+    look = Quotations([Passage("E1", "docs/needs.md", 1, HALL)], ["E1"]).check(told)
+    assert {found.standing for found in look.figures} <= {"cited"}
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "quotes"),
+    [
+        ("# Deposit\n\n300 pounds.\n", "How much is the deposit?", [("300 pounds.", "3", "Deposit", "1")]),
+        ("# Deposit for the hall\n\nFrom Ines Moss, treasurer.\n", "What about deposit and parking?", []),
+        ("# The hall\n\n## Deposit\n\nSee below:\n", "How much is the deposit?", []),
+        ("# The hall\n\n## Deposit\n\nThe deposit is 300 pounds.\n", "How much is the deposit?", []),
+    ],
+    ids=[
+        "the title is the task",
+        "the title has one word of two",
+        "a lead-in answers nothing",
+        "the line has the word",
+    ],
+)
+def test_a_heading_is_quoted_where_the_line_needs_it_and_a_title_where_it_has_all_words_of_the_task(
+    text: str, task: str, quotes: list[tuple[str, ...]]
+) -> None:
+    assert HEADED.findall(closing(text, task)) == quotes
+
+
 @pytest.mark.parametrize("reply", ["Still to be decided.", "TODO."])
 def test_a_question_is_quoted_with_the_words_that_leave_it_open(reply: str) -> None:
     text = f"The gate is old. Who orders the key for the gate? {reply} The fence is new.\n"
