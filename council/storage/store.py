@@ -260,7 +260,7 @@ class Store:
                 self._commit(self._taken())
                 if self._driver.log_bytes() > (MAX_LOG_BYTES if self._queue else LOG_BYTES):
                     try:
-                        self._checkpoint("RESTART")
+                        self._checkpoint("PASSIVE")  # any other mode waits for who reads, such as a backup
                     except StorageFailed as error:
                         log.warning("the log of the database could not be shortened: %s", error)
             if closing:
@@ -435,7 +435,8 @@ class Store:
 
     def _merge(self, mode: str) -> bool:
         with self._failing():
-            whole = not self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
+            busy, logged, merged = self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        whole = not busy and logged == merged
         if whole and mode == "TRUNCATE" and self._driver.is_doubtful:
             self._driver.note_doubt(False)
         return whole

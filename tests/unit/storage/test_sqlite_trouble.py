@@ -269,6 +269,31 @@ async def test_a_log_that_was_moved_into_the_file_is_filled_anew_before_it_is_mo
         assert driver.count(CHECKPOINT) == 1
 
 
+async def test_a_long_look_keeps_the_log_long_and_holds_up_no_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a backup by another process."""
+    monkeypatch.setattr(drivers, "_BUSY_TIMEOUT_MS", 600_000)
+    moved = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def write(text: str) -> None:
+        await store.write(lambda tx: tx.execute(SET_MARK, ("a", text)))
+        await asyncio.wait_for(moved.wait(), 60)
+        moved.clear()
+
+    with closing(Store.open(tmp_path)) as store, closing(Store.open(tmp_path)) as other, watched(store) as driver:
+        driver.after[CHECKPOINT] = lambda: loop.call_soon_threadsafe(moved.set)  # type: ignore[assignment,return-value]
+        with other.reading() as tx:
+            tx.execute("SELECT name FROM marks").fetchall()
+            for letter in "xy":
+                await write(letter * drivers.LOG_BYTES)
+        assert store._driver.log_bytes() > 2 * drivers.LOG_BYTES
+        await write("once more")
+        await store.write(lambda tx: tx.execute(SET_MARK, ("a", "and from its beginning")))
+        assert store._driver.log_bytes() == drivers.LOG_BYTES
+
+
 def test_the_log_stays_while_another_process_has_the_lock(store: Store, tmp_path: Path) -> None:
     set_mark(store, "a", "1")
     with watched(store) as driver:
