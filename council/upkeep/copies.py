@@ -22,13 +22,14 @@ from council.errors import StorageFailed, UsageError
 from council.settings import Home
 from council.storage.drivers import RESTORING, flaw_in, make_private, require_there, sqlite_failed, sqlite_for_reading
 from council.storage.files import as_storage_failed, fsync_dir
-from council.storage.store import Store, Tx, look_into
+from council.storage.store import Store, Tx, look_into, snapshot
 from council.storage.versions import DATABASE_FILE, VERSIONS, version_of
 
 COPIES = "copies"
 KEPT = 2
 _BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10
 CHANGING = threading.Lock()  # a daily copy of before a text was forgotten must not come to stand after it was
+_PIECE_PAGES = 512  # 4 MiB are synced at a time: a commit beside it waits for such a sync
 _NAME = re.compile(r"council-[0-9]{8}\.db")
 
 
@@ -83,20 +84,25 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
     partial.unlink(missing_ok=True)
     make_private(partial)
     try:
-        with closing(sqlite_for_reading(path)) as source, closing(sqlite3.connect(partial)) as copy:
-            source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
-            copy.execute("PRAGMA journal_mode = DELETE")
-            change(copy)
+        with as_storage_failed(f"Cannot copy the database to {target}"), partial.open("rb+") as written:
+            with (
+                closing(sqlite_for_reading(path)) as source,
+                closing(sqlite3.connect(partial)) as copy,
+                snapshot(source, is_sqlite=True) as tx,
+            ):
+                tx.execute("SELECT 1 FROM sqlite_master").fetchone()  # one state: else it begins anew with each commit
+                source.backup(copy, pages=_PIECE_PAGES, progress=lambda *_: os.fsync(written.fileno()))
+                copy.execute("PRAGMA journal_mode = DELETE")
+                change(copy)
+            if flaw := flaw_in(partial):
+                fix = "`council restore` restores an older copy"
+                raise StorageFailed(f"the database is damaged ({flaw}): it cannot be copied.", fix=fix)
+            os.fsync(written.fileno())
+            partial.replace(target)
     except sqlite3.Error as error:
-        partial.unlink(missing_ok=True)
         raise sqlite_failed(error, path) from error
-    if flaw := flaw_in(partial):
-        partial.unlink()
-        fix = "`council restore` restores an older copy"
-        raise StorageFailed(f"the database is damaged ({flaw}): it cannot be copied.", fix=fix)
-    with partial.open("rb+") as written:
-        os.fsync(written.fileno())
-    partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def renew_copies(home: Home, now: datetime, *, without: str) -> Path:
