@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -227,7 +228,15 @@ def test_a_copy_that_cannot_be_made_leaves_the_one_before(
         return connect(path, **options)  # type: ignore[call-overload,no-any-return]
 
     monkeypatch.setattr(sqlite3, "connect", connect_to)
+
+    def broken(fd: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
     with pytest.raises(StorageFailed, match="full"):
+        copy_database(home, target)
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(StorageFailed, match=os.strerror(errno.EIO)):
         copy_database(home, target)
     monkeypatch.undo()
     assert marks_in(target) == {"a": "1"}
