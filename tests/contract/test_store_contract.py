@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -258,14 +259,22 @@ async def test_what_was_deferred_is_written_without_anything_else_and_at_the_end
 
 
 def test_only_what_must_be_on_the_disk_is_synced(store: Store) -> None:
-    with watched(store) as driver:
-        store.write_now(setting("a"), durable=False)
-        store.write_now(setting("b"))
-        asked = [one for one in driver.statements if "synchronous" in one]
-    if store.is_sqlite:
-        assert asked == ["PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL"]
-    else:
-        assert asked == ["SET LOCAL synchronous_commit = off"]
+    """The database itself says, within a transaction, how it will commit it."""
+
+    def syncs(tx: Tx) -> str:
+        asked = "PRAGMA synchronous" if tx.is_sqlite else "SHOW synchronous_commit"
+        return str(tx.execute(asked).fetchone()[0])
+
+    def in_transaction() -> str:
+        with store.transaction() as tx:
+            return syncs(tx)
+
+    full, normal = ("2", "1") if store.is_sqlite else ("on", "off")
+    assert in_transaction() == full
+    assert store.write_now(syncs) == full
+    for durable in (in_transaction, partial(store.write_now, syncs)):
+        assert store.write_now(syncs, durable=False) == normal
+        assert durable() == full
 
 
 def test_a_transaction_is_committed_at_its_end_and_undone_when_it_raises(store: Store) -> None:
