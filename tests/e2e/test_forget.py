@@ -102,6 +102,24 @@ def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -
     assert run_cli("repair", cwd=told, env=env).stdout == "Everything is in order.\n"
 
 
+def test_nothing_is_left_in_the_log_of_the_database_while_the_daemon_works_on(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    """The last process to close a database empties its log: this one goes on."""
+    fake.reply = lambda request: text(ANSWER)
+    with Daemon(home, env=env) as daemon:
+        drop_command(home, command(TASK))
+        daemon.wait("run_ended")
+        assert ".council/council.db-wal" in holding(home)
+        drop_command(home, {"type": "forget", "text": SECRET}, "forget.json")
+        assert daemon.wait("run_ended", count=2)["status"] == "succeeded"
+        assert holding(home) == []
+        assert (home / ".council" / "council.db-wal").stat().st_size > 0
+        fake.reply = lambda request: text("Any.")
+        drop_command(home, command("Which storage engine?", output_artifact_path="artifacts/other.md"))
+        assert daemon.wait("run_ended", count=3)["status"] == "succeeded"
+
+
 def test_no_index_finds_it_any_more(told: Path, env: dict[str, str]) -> None:
     before = run_cli("cortex", "query", "0172", "--scope", "memory", cwd=told, env=env)
     assert "555" in before.stdout
