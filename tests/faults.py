@@ -49,7 +49,7 @@ from pathlib import Path
 from typing import Any
 
 _CHANGES = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "ftruncate", "link")
-_SYNCS = ("fsync", "fdatasync", "commit")
+SYNCS = ("fsync", "fdatasync", "commit")
 _OF_DATABASE = ("commit", "commit-unsynced", "checkpoint", "sql")
 _SQLITE_CODES = {"EIO": sqlite3.SQLITE_IOERR_FSYNC, "ENOSPC": sqlite3.SQLITE_FULL}
 STATEMENT_CHARS = 40  # as many as tell them apart
@@ -165,7 +165,7 @@ class Faults:
             _real["rename"](self._arguments[2], self._arguments[3])
 
     def _fail(self, name: str) -> None:
-        if self._kind != "fail" or name not in (_SYNCS if self._arguments[0] == "fsync" else (self._arguments[0],)):
+        if self._kind != "fail" or name not in (SYNCS if self._arguments[0] == "fsync" else (self._arguments[0],)):
             return
         self._failures += 1
         first, times = int(self._arguments[1]), int(self._arguments[3]) if len(self._arguments) > 3 else 1

@@ -25,6 +25,7 @@ import yaml
 from council.engine.records import EPOCH
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini
+from tests.faults import SYNCS
 from tests.harness import (
     FAULTY,
     Daemon,
@@ -179,8 +180,9 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def syncs_of(home: Path) -> int:
+    """As many as `fail:fsync:` counts: of files, of folders and of the database."""
     names = [line.split()[1] for line in Path(f"{home}.log").read_text().splitlines()]
-    return names.count("fsync") + names.count("fdatasync")
+    return sum(name in SYNCS for name in names)
 
 
 @pytest.mark.parametrize("start", range(1, 5))
@@ -191,6 +193,7 @@ def test_wherever_a_sync_fails_the_run_waits_goes_on_and_asks_no_model_twice(
         home = scripted_home(tmp_path / str(number))
         env = faulty_environment(
             COUNCIL_TEST_FAULT=f"fail:fsync:{number}:EIO",
+            COUNCIL_TEST_FAULT_LOG=f"{home}.log",
             COUNCIL_TEST_CALLS=f"{home}.calls",
             COUNCIL_TEST_RUN_SECRET=SECRET,
         )
@@ -200,6 +203,7 @@ def test_wherever_a_sync_fails_the_run_waits_goes_on_and_asks_no_model_twice(
             assert daemon.wait("run_ended")["status"] == "succeeded", number
             assert len(daemon.all("run_queued")) == 1, number
             assert daemon.stop() == 0
+        assert syncs_of(home) > number, number  # it was reached
         assert decision(home) == decision(uninterrupted), number
         assert sorted(calls_made(Path(f"{home}.calls")).values()) == [1, 1, 1, 1], number
         assert len(receipts(home)) == 1, number
