@@ -43,8 +43,11 @@ BY_THE_CLOCK = 16  # changes that one process makes and another does not: the st
 STRIDE = 11  # each test takes every 11th instant, so that the cases share the cores evenly
 
 
-def prepared(folder: Path) -> Path:
-    home = make_home(folder, settings='model = "scripted:script.yaml"\nsettle_s = 0.2\nwatch = "poll"\n')
+def prepared(folder: Path, database_url: str | None = None) -> Path:
+    settings = 'model = "scripted:script.yaml"\nsettle_s = 0.2\nwatch = "poll"\n'
+    if database_url is not None:
+        settings += f"database_url = {json.dumps(database_url)}\n"
+    home = make_home(folder, settings=settings)
     (home / "script.yaml").write_text(SCRIPT)
     (home / "a.md").write_text("alpha is the first fact\n")
     (home / "b.md").write_text("beta is the second fact\n")
@@ -156,10 +159,10 @@ INSTANTS = {
 
 @pytest.mark.parametrize("name", INSTANTS)
 def test_killed_between_any_two_acts_of_a_run_what_is_there_tells_how_far_it_was_and_no_more_is_done_again(
-    tmp_path: Path, reference: tuple[str, dict[str, str]], name: str
+    tmp_path: Path, reference: tuple[str, dict[str, str]], name: str, database_url: str | None
 ) -> None:
     instant = INSTANTS[name]
-    home = prepared(tmp_path / "home")
+    home = prepared(tmp_path / "home", database_url)
     assert run_with_fault(home, f"kill-at:1:{instant.text.format(home=home)}") == -9
     there = [] if instant.steps is None else [(instant.steps, instant.is_committed)]
     assert [recorded(home, run_id) for run_id in run_ids(home)] == there
@@ -173,6 +176,7 @@ def test_killed_between_any_two_acts_of_a_run_what_is_there_tells_how_far_it_was
     assert body_and_front(home) == reference
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
     assert (inbox(home), unfinished(home)) == ([], set())
+    assert (home / ".council" / "council.db").exists() == (database_url is None)
 
 
 def recorded(home: Path, run_id: str) -> tuple[tuple[str, ...], bool]:
