@@ -10,6 +10,7 @@ import msgspec
 import psycopg
 import pytest
 
+from council.budgets.spend import Reservation, Spend
 from council.engine.journal import Handback, Journal, admit, load_journal
 from council.engine.ledger import Ledger
 from council.engine.records import EPOCH, Commit, Continuation, FileIdentity, RunHeader, Waiting
@@ -17,6 +18,7 @@ from council.engine.run_records import JournalEnd
 from council.engine.runs import ActiveRun, Run
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.events import Events
+from council.ids import SystemClock
 from council.redaction import Redactor, Secret
 from council.storage.marks import MARK, SET_MARK
 from council.storage.store import Store, Tx
@@ -434,6 +436,32 @@ async def test_what_a_run_answers_for_is_synced_and_what_can_be_found_out_again_
         assert (driver.count("COMMIT"), unsynced()) == (5, 0)
         await journal.attempt()
         assert (driver.count("COMMIT"), unsynced()) == (6, 1)
+
+
+async def test_a_steps_beginning_comes_with_the_reservation_of_its_call_in_one_transaction_without_a_sync(
+    store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("council.storage.store._DEFERRED_S", 600.0)  # nothing is written for having waited
+    seen: list[tuple[int, int]] = []
+
+    def look() -> None:
+        both = "SELECT (SELECT count(*) FROM steps WHERE kind = 'begin'), (SELECT count(*) FROM spending)"
+        seen.append(store.read(lambda tx: tuple(tx.execute(both).fetchone())))
+
+    async def call() -> Out:
+        look()
+        await Spend(store, "r1", 0, SystemClock()).reserve(Reservation("call", 10), None)
+        look()
+        return Out("one")
+
+    with watched(store) as driver:
+        driver.before["COMMIT"] = look
+        await journal.step("one", call, type=Out)
+        statements = driver.statements
+    assert seen == [(0, 0), (0, 0), (1, 1), (1, 1)]  # in the call, before its commit and after, before the step's own
+    normal = "PRAGMA synchronous = NORMAL" if store.is_sqlite else "SET LOCAL synchronous_commit = off"
+    assert statements.count(normal) == 1
+    assert statements.index(normal) < statements.index("COMMIT")
 
 
 async def test_waits_are_those_since_the_last_step(store: Store, journal: Journal) -> None:
