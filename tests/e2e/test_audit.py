@@ -390,16 +390,26 @@ def test_a_user_without_a_role_may_nothing_any_more(home: Path) -> None:
     assert (record["kind"], record["detail"]["file"]) == ("refusal", "command.json")
 
 
-def test_a_look_at_the_state_loads_no_database(home: Path) -> None:
-    run(home, input_artifacts=["a.md"])
-    done = run_cli("config", "show", cwd=home)
-    assert done.returncode == 0
-    script = "import sys, council.app, council.daemon.service, council.audit.trail; print('sqlalchemy' in sys.modules)"
-    import subprocess
-    import sys
+def test_an_idle_daemon_has_loaded_no_sqlalchemy_not_even_after_a_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its C extensions show in the memory of a process that has loaded it, as `forget` does."""
+    monkeypatch.setenv("COUNCIL_TEST_COLD", "1")
 
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    assert printed.stdout == "False\n"
+    def has_sqlalchemy() -> bool:
+        return "/sqlalchemy/" in Path(f"/proc/{daemon.process.pid}/maps").read_text()
+
+    with Daemon(home) as daemon:
+        daemon.ready()
+        wait_until(lambda: any((home / ".council" / "copies").glob("council-*.db")), "the hourly upkeep has run")
+        assert not has_sqlalchemy()
+        drop_command(home, command(input_artifacts=["a.md"]))
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        daemon.wait("idle", count=2)
+        assert not has_sqlalchemy()
+        drop_command(home, {"type": "forget", "text": "The archive holds ten files."}, "forget.json")
+        assert daemon.wait("run_ended", count=2)["status"] == "succeeded"
+        assert has_sqlalchemy()
 
 
 def test_a_home_that_cannot_be_written_is_verified_and_examined(home: Path) -> None:
