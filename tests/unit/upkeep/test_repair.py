@@ -63,7 +63,7 @@ def put(folder: Path, *names: str) -> list[Path]:
 @pytest.mark.parametrize(
     "folder",
     [
-        ".council", ".council/schedules", "artifacts", "decisions", "session_states", "session_states/side",
+        ".council", "artifacts", "decisions", "session_states", "session_states/side",
         "session_states/archive/side/auditor", "commands/failed",
     ],
 )  # fmt: skip
