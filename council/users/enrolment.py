@@ -17,6 +17,7 @@ def add_user(audit: AuditLog, user_id: str, name: str, granted: Sequence[str]) -
         raise UsageError(f"{user_id} is the steward's own name.", fix="choose another id")
     if user_id.startswith(PLAYER_PREFIX):
         raise UsageError(f"{user_id} is the name of a player of the world.", fix="choose another id")
+    name = audit.redactor.redact(name)
     user = User(user_id, name, timestamp(audit.clock.now()), tuple(sorted(set(granted))))
     with audit.transaction() as done:
         known = (str(row[0]) for row in done.tx.execute(sql.USERS).fetchall())

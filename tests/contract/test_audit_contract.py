@@ -232,6 +232,13 @@ def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log:
     assert len(log.tail(9)) == 4
 
 
+def test_the_name_of_a_user_holds_no_secret(store: Store, home: Home) -> None:
+    log = AuditLog(store, lambda: KEYS, home.runtime, SystemClock())
+    token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    assert add_user(log, "ada", f"Ada {token}", ["user"]).name == "Ada [secret]"
+    assert [user.name for user in all_users(store)] == ["Ada [secret]"]
+
+
 def test_a_role_of_nobody_is_refused_by_the_database(store: Store) -> None:
     with pytest.raises(StorageFailed):
         change(store, "INSERT INTO roles (user_id, role) VALUES ('nobody', 'user')")
