@@ -34,8 +34,7 @@ PLAYERS = f"SELECT {_PLAYER} FROM world_players ORDER BY agent_id"
 MEMBERS_TAKEN = "SELECT member_id FROM world_players"
 BAN = "UPDATE world_players SET banned = ? WHERE agent_id = ?"
 
-SUBMITTED = """SELECT submission_id, body_sha256 FROM world_submissions
-WHERE agent_id = ? AND round_id = ? AND kind = ? AND idempotency_key = ?"""
+SUBMITTED = "SELECT body_sha256 FROM world_submissions WHERE submission_id = ?"
 SUBMISSIONS_OF = "SELECT count(*) FROM world_submissions WHERE agent_id = ? AND round_id = ? AND kind = ?"
 VOTES_OF = """SELECT count(*) FROM world_submissions
 WHERE agent_id = ? AND round_id = ? AND kind = 'vote' AND code LIKE ?"""

@@ -291,14 +291,16 @@ class Book:
         """The id of a submission, and True for a new one. `also` is what belongs to it beside the code."""
         body_sha256 = sha256_hex(canonical_json([code, also]))
         now = _open_round_in(tx)
-        known = tx.execute(sql.SUBMITTED, (player.agent_id, now.round_id, kind, idempotency_key)).fetchone()
+        digest = sha256_hex(f"{kind}:{player.agent_id}:{now.round_id}:{idempotency_key}")
+        submission_id = f"{now.round_id}-{player.agent_id}-{digest[:12]}"
+        known = tx.execute(sql.SUBMITTED, (submission_id,)).fetchone()
         if known is not None:
-            if known[1] != body_sha256:
+            if known[0] != body_sha256:
                 raise WorldRefused(
                     "idempotency_conflict", "this idempotency key was used for another body in this round.",
                     fix="use a new key",
                 )  # fmt: skip
-            return str(known[0]), False
+            return submission_id, False
         if now.phase != "accepting" or not self.left_s(now):
             word = now.phase if now.phase != "accepting" else "closed"
             raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
@@ -309,9 +311,7 @@ class Book:
         most = MAX_SUBMISSIONS[kind]
         if tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id, kind)).fetchone()[0] >= most:
             raise WorldRefused("too_many_submissions", f"a player submits at most {most} of this kind in one round.")
-        digest = sha256_hex(f"{kind}:{player.agent_id}:{now.round_id}:{idempotency_key}")[:12]
-        submission_id = f"{now.round_id}-{player.agent_id}-{digest}"
-        row = (submission_id, now.round_id, player.agent_id, kind, idempotency_key, body_sha256, code)
+        row = (submission_id, now.round_id, player.agent_id, kind, digest, body_sha256, code)
         tx.execute(sql.SUBMIT, row)
         return submission_id, True
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from council.ids import SystemClock
-from council.storage.store import Store
+from council.redaction import Redactor, Secret
+from council.storage.store import Store, Tx
 from council.world.kernel import Action, settle
 from council.world.world_store import Book
 
@@ -62,6 +63,28 @@ async def test_a_round_that_accepts_again_is_not_settled_without_what_comes_in(b
     assert [one.submission_id for one in book.pending(1)] == [submission_id]
     assert await settled(book)
     assert phase(book) == (2, "accepting")
+
+
+async def test_no_row_of_a_player_holds_a_secret_but_the_code_that_is_to_run(store: Store, book: Book) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    book = Book(store, SystemClock(), Redactor([Secret(secret)]))
+    player, _ = await book.register(f"Anna {secret}", f"says {secret}")
+    submission_id = await book.act(player, "code", f"key {secret} 1")
+    assert await book.act(player, "code", f"key {secret} 1") == submission_id
+    assert await book.act(player, "code", f"key {secret} 2") != submission_id
+    mechanism_id = await book.propose(player, "code", f"because of {secret}", secret)
+    await book.close_window(1)
+    world, seed = book.world()
+    actions = [Action("1.1", 1, "message", 2, text=f"Psst: {secret}")]
+    assert await book.settle(settle(world, actions, seed), actions, {mechanism_id: f"saw {secret}"}, {}, 0)
+
+    def rows(tx: Tx) -> list[str]:
+        tables = ("players", "submissions", "mechanisms", "actions", "letters", "events", "rounds")
+        return [str(tuple(row)) for name in tables for row in tx.execute(f"SELECT * FROM world_{name}").fetchall()]
+
+    told = store.read(rows)
+    assert [row for row in told if secret in row] == []
+    assert sum("[secret]" in row for row in told) == 5
 
 
 async def test_a_rollback_leaves_a_pause_as_it_is(book: Book) -> None:
