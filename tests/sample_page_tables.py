@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import Column, String, Table, UniqueConstraint
 
-from council.storage.tables import WORDS, Words, metadata
+from council.storage.tables import Words, metadata
 
 sample_pages = Table(
     "sample_pages",
     metadata,
     Column("page_id", String(64), primary_key=True),
     Column("shelf", String(64), nullable=False),
-    Column("title", Words, nullable=False, info=WORDS),
-    Column("content", Words, nullable=False, info=WORDS),
+    Column("title", Words, nullable=False),
+    Column("content", Words, nullable=False),
     UniqueConstraint("shelf", "title"),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import Column, String, Table, Text
 
-from council.storage.tables import GOES_WITH_RUN, NO_WORDS, WORDS, Words, metadata
+from council.storage.tables import GOES_WITH_RUN, NO_WORDS, Words, metadata
 
 sample_notes = Table(
     "sample_notes",
     metadata,
     Column("run_id", String(64), primary_key=True),
     Column("about", Text, nullable=False, info=NO_WORDS),
-    Column("words", Words, nullable=False, info=WORDS),
+    Column("words", Words, nullable=False),
     info={GOES_WITH_RUN: True},
 )

@@ -67,10 +67,10 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
 
 
 def open_store(home: Home, settings: Settings, redactor: Redactor | None = None) -> Store:
-    """Makes the database where there is none. `redactor` takes secrets out of columns of `Words`. Raises ConfigError,
+    """Makes the database where there is none. `redactor` takes secrets out of columns of words. Raises ConfigError,
     StorageFailed."""
     home.ensure_runtime()
-    return Store.open(home.runtime, settings.database_url, redactor.redact if redactor is not None else None)
+    return Store.open(home.runtime, settings.database_url, redactor)
 
 
 def look_at(home: Home, settings: Settings) -> Looking:

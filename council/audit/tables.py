@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, UniqueConstraint
 
-from council.storage.tables import SEALED, WORDS, metadata
+from council.storage.tables import SEALED, Words, metadata
 
 chain = Table(
     "audit_chain",
@@ -27,7 +27,7 @@ records = Table(
     Column("actor", String(255), nullable=False),
     Column("run_id", String(64)),
     Column("step", String(200)),
-    Column("detail", Text, info=WORDS),
+    Column("detail", Words),
     Column("salt", String(32)),
     Column("detail_sha256", String(64), nullable=False),
     Column("kid", String(16), nullable=False),

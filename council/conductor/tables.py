@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, LargeBinary, String, Table, Text
 
-from council.storage.tables import NO_WORDS, WORDS, Words, metadata
+from council.storage.tables import NO_WORDS, Words, metadata
 
 agent_embeddings = Table(
     "agent_embeddings",
@@ -19,14 +19,14 @@ preferences = Table(
     metadata,
     Column("user_id", String(64), primary_key=True),
     Column("name", String(32), primary_key=True),
-    Column("value", Words, nullable=False, info=WORDS),
+    Column("value", Words, nullable=False),
 )
 kept_facts = Table(  # that a person let an agent remember, by a plan
     "kept_facts",
     metadata,
     Column("fact_id", String(64), primary_key=True),
     Column("user_id", String(64), nullable=False),
-    Column("fact", Words, nullable=False, info=WORDS),
+    Column("fact", Words, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
 )
 conversation_agents = Table(  # temporary agents: gone with their conversation
@@ -34,5 +34,5 @@ conversation_agents = Table(  # temporary agents: gone with their conversation
     metadata,
     Column("lane", String(64), primary_key=True),
     Column("agent", String(64), primary_key=True),
-    Column("profile", Words, nullable=False, info=WORDS),
+    Column("profile", Words, nullable=False),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, String, Table, Text, text
 
-from council.storage.tables import NO_WORDS, SEALED, WORDS, metadata
+from council.storage.tables import NO_WORDS, SEALED, Words, metadata
 
 runs = Table(
     "runs",
@@ -18,12 +18,12 @@ runs = Table(
     Column("status", String(16), nullable=False),
     Column("type", String(64), nullable=False),
     Column("lane", String(64), nullable=False),
-    Column("title", Text, nullable=False, info=WORDS),
+    Column("title", Words, nullable=False),
     Column("created", String(32), nullable=False),
     Column("finished", String(32), nullable=False, server_default=""),
-    Column("file", Text, nullable=False, info=WORDS),
-    Column("command_id", Text, nullable=False, server_default="", info=WORDS),
-    Column("artifact", Text, nullable=False, server_default="", info=WORDS),
+    Column("file", Words, nullable=False),
+    Column("command_id", Words, nullable=False, server_default=""),
+    Column("artifact", Words, nullable=False, server_default=""),
     Column("error", String(64), nullable=False, server_default=""),
     Column("calls", Integer, nullable=False, server_default="0"),
     Column("tokens_in", BigInteger, nullable=False, server_default="0"),
@@ -38,8 +38,8 @@ runs = Table(
     Column("ended_ns", BigInteger),  # null until its files are in place: then its receipt answers
     Column("open", Integer, nullable=False, server_default="1"),  # 0 when its command file is taken, too
     Column("place", BigInteger, nullable=False),  # in the order of admission
-    Column("header", Text, info=WORDS),
-    Column("receipt", Text, info=WORDS),
+    Column("header", Words),
+    Column("receipt", Words),
     Index("ix_runs_open", "place", postgresql_where=text("open = 1")),
     Index("ix_runs_ended_ns", "ended_ns", "text_bytes"),
     Index("ix_runs_kept", "ended_ns", "text_bytes", postgresql_where=text("pruned = ''")),
@@ -53,10 +53,10 @@ steps = Table(
     Column("run", BigInteger, primary_key=True, autoincrement=False),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("kind", String(16), nullable=False),
-    Column("name", Text, nullable=False, server_default="", info=WORDS),
+    Column("name", Words, nullable=False, server_default=""),
     Column("request", Text, nullable=False, server_default="", info=NO_WORDS),
     Column("at_ms", BigInteger, nullable=False, server_default="0"),
-    Column("out", Text, nullable=False, server_default="", info=WORDS),
+    Column("out", Words, nullable=False, server_default=""),
     info={SEALED: True},
 )
 
@@ -64,7 +64,7 @@ ids = Table(  # which run answers for a command's id, by its SHA-256: a `shown` 
     "ids",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("shown", Text, nullable=False, info=WORDS),
+    Column("shown", Words, nullable=False),
     Column("command_hash", String(64), nullable=False),
     Column("run_id", String(64), nullable=False),
     info={SEALED: True},
@@ -73,7 +73,7 @@ ids = Table(  # which run answers for a command's id, by its SHA-256: a `shown` 
 written = Table(  # what we last wrote at a path, and while a write is under way what it replaces
     "written",
     metadata,
-    Column("path", Text, primary_key=True, info=WORDS),
+    Column("path", Words, primary_key=True),
     Column("run_id", String(64), nullable=False),
     Column("sha256s", Text, nullable=False, info=NO_WORDS),
     info={SEALED: True},
@@ -83,7 +83,7 @@ kept = Table(  # pages that another one displaced, and agents' last good memorie
     "kept",
     metadata,
     Column("owner", Text, primary_key=True, info=NO_WORDS),
-    Column("name", Text, primary_key=True, info=WORDS),
-    Column("data", LargeBinary, nullable=False, info=WORDS),
+    Column("name", Words, primary_key=True),
+    Column("data", Words(LargeBinary()), nullable=False),
     info={SEALED: True},
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, String, Table, Text
+from sqlalchemy import BigInteger, Column, Index, String, Table
 
-from council.storage.tables import JSON_WORDS, WORDS, metadata
+from council.storage.tables import JsonWords, Words, metadata
 
 plans = Table(
     "plans",
@@ -13,18 +13,18 @@ plans = Table(
     Column("kind", String(64), nullable=False),
     Column("principal", String(64), nullable=False),
     Column("state", String(16), nullable=False),
-    Column("scope", Text, nullable=False, info=JSON_WORDS),
-    Column("operations", Text, nullable=False, info=JSON_WORDS),
-    Column("previews", Text, nullable=False, info=JSON_WORDS),
-    Column("advice", Text, nullable=False, info=JSON_WORDS),
+    Column("scope", JsonWords, nullable=False),
+    Column("operations", JsonWords, nullable=False),
+    Column("previews", JsonWords, nullable=False),
+    Column("advice", JsonWords, nullable=False),
     Column("hash", String(64), nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger, nullable=False),
     Column("confirmed_ms", BigInteger),
     Column("handed_ms", BigInteger),
     Column("applied_ms", BigInteger),
-    Column("results", Text, nullable=False, info=JSON_WORDS),
-    Column("outcome", Text, nullable=False, server_default="", info=WORDS),
+    Column("results", JsonWords, nullable=False),
+    Column("outcome", Words, nullable=False, server_default=""),
     Column("run_id", String(64), nullable=False, server_default=""),
     Column("revises", String(64), nullable=False, server_default=""),
     Column("last_drop", String(160), nullable=False, server_default=""),
@@ -39,6 +39,6 @@ plan_requests = (
         Column("request", String(64), primary_key=True),
         Column("plan_id", String(64), nullable=False),
         Column("digest", String(64), nullable=False),
-        Column("text", Text, nullable=False, info=WORDS),
+        Column("text", Words, nullable=False),
     )
 )

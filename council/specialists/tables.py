@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Float, Index, Integer, String, Table, Text, text
 
-from council.storage.tables import JSON_WORDS, NO_WORDS, WORDS, add_view, metadata
+from council.storage.tables import NO_WORDS, JsonWords, Words, add_view, metadata
 
 _OWN = text("scope = 'user'")
 _GLOBAL = text("scope = 'global' AND status <> 'deprecated'")
@@ -20,7 +20,7 @@ dynamic_agents = Table(
     Column("id", String(64), primary_key=True),
     Column("role", String(100), nullable=False),
     Column("created_by", String(255), nullable=False),
-    Column("spec_snapshot", Text, nullable=False, info=JSON_WORDS),
+    Column("spec_snapshot", JsonWords, nullable=False),
     Column("status", String(50), nullable=False, server_default="unverified"),
     Column("scope", String(50), nullable=False, server_default="user"),
     Column("admin_approved_by", String(255)),
@@ -42,9 +42,9 @@ dynamic_agent_versions = Table(  # what each version was; `change` says in a few
     metadata,
     Column("agent_id", String(64), primary_key=True),
     Column("version", Integer, primary_key=True),
-    Column("spec_snapshot", Text, nullable=False, info=JSON_WORDS),
-    Column("test_suite", Text, nullable=False, info=JSON_WORDS),
-    Column("change", Text, nullable=False, info=WORDS),
+    Column("spec_snapshot", JsonWords, nullable=False),
+    Column("test_suite", JsonWords, nullable=False),
+    Column("change", Words, nullable=False),
     Column("run_id", String(64), nullable=False, server_default=""),
     Column("plan_id", String(64), nullable=False, server_default=""),
     Column("created_at", BigInteger, nullable=False),
@@ -55,11 +55,11 @@ specialist_approvals = Table(  # `needed_resources` and `provided_resources` are
     metadata,
     Column("id", String(64), primary_key=True),
     Column("user_id", String(255), nullable=False),
-    Column("spec_proposal", Text, nullable=False, info=JSON_WORDS),
-    Column("test_suite", Text, nullable=False, info=JSON_WORDS),
+    Column("spec_proposal", JsonWords, nullable=False),
+    Column("test_suite", JsonWords, nullable=False),
     Column("needed_resources", Text, nullable=False, server_default="[]", info=NO_WORDS),
     Column("provided_resources", Text, nullable=False, server_default="[]", info=NO_WORDS),
-    Column("training_results", Text, nullable=False, server_default="[]", info=JSON_WORDS),
+    Column("training_results", JsonWords, nullable=False, server_default="[]"),
     Column("run_id", String(64), nullable=False),
     Column("plan_id", String(64), nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -80,9 +80,9 @@ task_telemetry = Table(  # `kind`: training or use. `said` is the specialist's o
     Column("objected", Integer, nullable=False, server_default="0"),
     Column("confidence", Float),
     Column("said", Float),
-    Column("error", Text, nullable=False, server_default="", info=WORDS),
+    Column("error", Words, nullable=False, server_default=""),
     Column("level", String(8), nullable=False, server_default=""),
-    Column("model", Text, nullable=False, server_default="", info={"words": False}),
+    Column("model", Text, nullable=False, server_default="", info=NO_WORDS),
     Column("duration_s", Float, nullable=False, server_default="0"),
     Column("calls", Integer, nullable=False, server_default="0"),
     Column("tokens", BigInteger, nullable=False, server_default="0"),

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from council.redaction import Redactor
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -99,9 +101,9 @@ class _Job(Generic[T]):
 class Store:
     """An open database of the newest version. Safe to use from several threads; `close` once."""
 
-    def __init__(self, driver: SqliteDriver | PostgresDriver, redact: Callable[[str], str] | None = None) -> None:
+    def __init__(self, driver: SqliteDriver | PostgresDriver, redactor: Redactor | None = None) -> None:
         self._driver = driver
-        self._redact = redact
+        self._redactor = redactor
         self._lock = threading.RLock()  # of the writing connection
         self._raw: Any = driver.writer()
         self._core: Any = None
@@ -118,10 +120,10 @@ class Store:
         self.damage: StorageFailed | None = None  # met in the file: nothing but a restore mends it
 
     @classmethod
-    def open(cls, runtime: Path, database_url: str | None = None, redact: Callable[[str], str] | None = None) -> Store:
-        """Makes a new database, brings an older one forward. `redact` is for columns of `Words`. Raises ConfigError
+    def open(cls, runtime: Path, database_url: str | None = None, redactor: Redactor | None = None) -> Store:
+        """Makes a new database, brings an older one forward. `redactor` is for columns of words. Raises ConfigError
         (`database_too_new`, a network drive, nobody answers at `database_url`, or another home's database), StorageFailed."""
-        store = cls(driver_of(runtime, database_url), redact)
+        store = cls(driver_of(runtime, database_url), redactor)
 
         def make(tx: Tx) -> None:
             bring_forward(tx)
@@ -313,7 +315,7 @@ class Store:
     @property
     def _tx(self) -> Tx:
         def as_core() -> Connection:
-            self._core = self._core or _core_of(self._raw, self.is_sqlite, self._redact)
+            self._core = self._core or _core_of(self._raw, self.is_sqlite, self._redactor)
             return self._core  # type: ignore[no-any-return]
 
         return Tx(self._raw, as_core, is_sqlite=self.is_sqlite)
@@ -573,10 +575,10 @@ def tx_over(connection: Connection) -> Tx:
     return Tx(raw, lambda: connection, is_sqlite=connection.dialect.name == "sqlite")
 
 
-def _core_of(raw: Any, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
+def _core_of(raw: Any, is_sqlite: bool, redactor: Redactor | None = None) -> Connection:
     from council.storage.tables import connection_over  # not at the top: sqlalchemy
 
-    return connection_over(raw, is_sqlite=is_sqlite, redact=redact)
+    return connection_over(raw, is_sqlite=is_sqlite, redactor=redactor)
 
 
 def look_into(path: Path, look: Callable[[Tx], T]) -> T:

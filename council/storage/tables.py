@@ -4,14 +4,15 @@ Every room declares its tables on `metadata`. A new database is made from `schem
 (`python docs/make_schema.py`) in the words of PostgreSQL; an older one gets the tables that it lacks.
 No mapped classes, no sessions.
 
-A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`. JSON_WORDS says that
-they stand in JSON values. `forget` and retention walk the metadata by that. A column of the type `Words`
-is redacted as it is written through `Tx.core`. A view is SQL text common to both databases, kept with `add_view`.
+The type of a column says that it holds the words of a person or an agent: `Words`, or `JsonWords` for a text of JSON. `forget`
+and retention walk the metadata by that. `Tx.core` redacts such a column as it is written; who writes by SQL text
+redacts before. Any other column of text says NO_WORDS. A view is SQL text common to both databases, kept with `add_view`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
@@ -29,7 +30,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.types import TypeEngine
 
+from council.redaction import Redactor
 from council.storage.versions import NOW_MS, VERSIONS
 
 _NAMES = {
@@ -40,8 +43,7 @@ _NAMES = {
     "pk": "pk_%(table_name)s",
 }
 
-WORDS, NO_WORDS = {"words": True}, {"words": False}  # of a column
-JSON_WORDS = {"words": True, "json": True}  # of a column whose words stand in JSON values
+NO_WORDS = {"words": False}  # of a column of text
 SEALED = "sealed"  # of a table: hashes stand on its words, and its own room changes them
 GOES_WITH_RUN = "goes_with_run"  # of a table with a column `run_id`: retention deletes its rows with the run's journal
 
@@ -60,26 +62,50 @@ marks = Table(  # see `marks.py`
 )
 
 
-class Words(TypeDecorator[str]):
-    """A text that is redacted when it is written through a connection of the store."""
+class Words(TypeDecorator[Any]):
+    """Words of somebody, as a text or as what `kept_as` says; redacted by a connection of the store that writes."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        redact = getattr(dialect, _REDACT, None)
-        return value if value is None or redact is None else redact(value)
+    def __init__(self, kept_as: TypeEngine[Any] | None = None) -> None:
+        super().__init__()
+        self.kept_as = kept_as
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return self.kept_as or self.impl_instance
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        redactor: Redactor | None = getattr(dialect, _REDACTOR, None)
+        return value if value is None or redactor is None else self.redacted(value, redactor)
+
+    def redacted(self, value: Any, redactor: Redactor) -> Any:
+        """The value of a row without the secrets that `redactor` knows."""
+        if isinstance(value, bytes):
+            return redactor.redact(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return redactor.in_texts(value)
 
 
-_REDACT = "council_redact"  # an attribute of the dialect, which each connection of the store has for itself
+class JsonWords(Words):
+    """Words that stand in the values of a text of JSON, which stays one."""
+
+    cache_ok = True
+
+    def redacted(self, value: Any, redactor: Redactor) -> Any:
+        told = json.loads(value)
+        after = redactor.in_texts(told)
+        return value if after is told else json.dumps(after, ensure_ascii=False)
 
 
-def connection_over(raw: Any, *, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
-    """A Core connection over a driver's connection in which others begin and end the transactions. `redact` takes secrets
-    out of what is written into columns of the type `Words`."""
+_REDACTOR = "council_redactor"  # an attribute of the dialect, which each connection of the store has for itself
+
+
+def connection_over(raw: Any, *, is_sqlite: bool, redactor: Redactor | None = None) -> Connection:
+    """A Core connection over a driver's connection in which others begin and end the transactions. `redactor` takes secrets
+    out of what is written into columns of words."""
     url = "sqlite+pysqlite://" if is_sqlite else "postgresql+psycopg://"
     engine = create_engine(url, creator=lambda: raw, poolclass=StaticPool, hide_parameters=True)
-    setattr(engine.dialect, _REDACT, redact)
+    setattr(engine.dialect, _REDACTOR, redactor)
     return engine.connect()
 
 
@@ -90,7 +116,7 @@ def add_view(name: str, select: str) -> None:
 
 def words_of(table: Table) -> list[Column[Any]]:
     """The columns of a table that hold somebody's words."""
-    return [column for column in table.columns if column.info.get("words")]
+    return [column for column in table.columns if isinstance(column.type, Words)]
 
 
 def schema() -> Iterator[str]:

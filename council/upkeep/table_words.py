@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Table, and_, delete, inspect, select, true
 
 from council.engine.journal_rewriting import Change, changed_words
 from council.storage.store import Store, Tx
-from council.storage.tables import GOES_WITH_RUN, SEALED, metadata, words_of
+from council.storage.tables import GOES_WITH_RUN, SEALED, JsonWords, metadata, words_of
 from council.upkeep.text_files import changed_text
 
 _AT_ONCE = 100  # rows in one transaction: others write in between
@@ -80,7 +80,7 @@ def _changes_in(
         values = {}
         for column in words:
             value = row[column.name]
-            if column.info.get("json"):
+            if isinstance(column.type, JsonWords):
                 told = json.loads(value)
                 after = changed_words(told, change)
                 after = value if after == told else json.dumps(after, ensure_ascii=False)

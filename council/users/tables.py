@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, String, Table
 
-from council.storage.tables import WORDS, Words, metadata
+from council.storage.tables import Words, metadata
 
 users = Table(
     "users",
     metadata,
     Column("user_id", String(64), primary_key=True),
-    Column("name", String(200), nullable=False, info=WORDS),
+    Column("name", Words(String(200)), nullable=False),
     Column("created", String(32), nullable=False),
 )
 
@@ -26,7 +26,7 @@ notifications = Table(  # times are milliseconds since the epoch; `read_ms` NULL
     metadata,
     Column("notification_id", String(64), primary_key=True),
     Column("user_id", String(64), ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
-    Column("text", Words, nullable=False, info=WORDS),
+    Column("text", Words, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("read_ms", BigInteger),
     Index("ix_notifications_user_id", "user_id"),

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Table,
 )
 
-from council.storage.tables import NO_WORDS, WORDS, Words, metadata
+from council.storage.tables import NO_WORDS, Words, metadata
 from council.workspace.arguments import Priority, Role, Status
 
 
@@ -35,7 +35,7 @@ def _one_of(name: str, words: Any) -> CheckConstraint:
 
 
 def _words(*names: str) -> tuple[Column[str], ...]:
-    return tuple(Column(name, Words, nullable=False, info=WORDS) for name in names)
+    return tuple(Column(name, Words, nullable=False) for name in names)
 
 
 def _of_member() -> ForeignKeyConstraint:

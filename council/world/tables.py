@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, Integer, String, Table, Text, UniqueConstraint
 
-from council.storage.tables import NO_WORDS, WORDS, metadata
+from council.storage.tables import NO_WORDS, Words, metadata
 
 world = Table(  # one row: the world as it is now
     "world",
@@ -32,14 +32,14 @@ world_actions = Table(  # the log: what was asked in each round, in the order in
     metadata,
     Column("round_id", Integer, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("action", Text, nullable=False, info=WORDS),
+    Column("action", Words, nullable=False),
 )
 world_players = Table(
     "world_players",
     metadata,
     Column("agent_id", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False, info=WORDS),
-    Column("description", Text, nullable=False, info=WORDS),
+    Column("name", Words, nullable=False),
+    Column("description", Words, nullable=False),
     Column("member_id", Integer, nullable=False),
     Column("registered_at", String(32), nullable=False),
     Column("banned", Integer, nullable=False, server_default="0"),
@@ -52,10 +52,10 @@ world_submissions = Table(
     Column("round_id", Integer, nullable=False),
     Column("agent_id", Integer, nullable=False),
     Column("kind", String(16), nullable=False),
-    Column("idempotency_key", Text, nullable=False, info=WORDS),
+    Column("idempotency_key", Words, nullable=False),  # its digest; of an older version, the key itself
     Column("body_sha256", String(64), nullable=False),
-    Column("code", Text, nullable=False, info=WORDS),  # emptied when its round is settled
-    Column("error", Text, nullable=False, server_default="", info=WORDS),
+    Column("code", Words, nullable=False),  # emptied when its round is settled
+    Column("error", Words, nullable=False, server_default=""),
     UniqueConstraint("agent_id", "round_id", "kind", "idempotency_key"),
     Index("ix_world_submissions_round_id", "round_id"),
 )
@@ -66,7 +66,7 @@ world_letters = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("from_id", Integer, nullable=False),
     Column("to_id", Integer, nullable=False),
-    Column("text", Text, nullable=False, info=WORDS),
+    Column("text", Words, nullable=False),
     Index("ix_world_letters_to_id", "to_id", "round_id"),
 )
 world_events = Table(
@@ -84,7 +84,7 @@ world_mechanisms = Table(  # proposals of players; the state holds those that ar
     Column("mechanism_id", String(64), primary_key=True),  # its submission
     Column("agent_id", Integer, nullable=False),
     Column("round_id", Integer, nullable=False),
-    Column("description", Text, nullable=False, info=WORDS),
+    Column("description", Words, nullable=False),
     Column("status", String(16), nullable=False),
     Column("rules", Text, nullable=False, info=NO_WORDS),
     Column("report", Text, nullable=False, info=NO_WORDS),

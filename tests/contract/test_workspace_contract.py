@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from council.errors import StorageFailed
 from council.plans.approval import PlanRefused, Proposal
-from council.redaction import Secret
+from council.redaction import Redactor, Secret
 from council.storage.store import Store
 from council.storage.tables import words_of
 from council.upkeep.table_words import change_words, count_words
@@ -34,7 +34,7 @@ DAY_S = 86_400.0
 
 @pytest.fixture
 def space(tmp_path: Path, database_url: str | None) -> Iterator[Space]:
-    store = Store.open(tmp_path, database_url, lambda text: text.replace("hunter2", "[secret]"))
+    store = Store.open(tmp_path, database_url, Redactor([Secret("hunter2-hunter2")]))
     yield Space(store, tmp_path).furnish()
     store.close()
 
@@ -292,7 +292,7 @@ def test_the_newest_note_stands_first(space: Space) -> None:
 
 def test_secrets_are_taken_out_and_forgetting_reaches_every_word(space: Space) -> None:
     project, org = space.ids["project"], space.ids["org"]
-    words = "about hunter2 and mandrake"
+    words = "about hunter2-hunter2 and mandrake"
     space.do("ada", "createOrganization", name=words)
     space.do("ada", "createProject", orgId=org, name=words, description=words)
     texts = {"title": words, "description": words, "epic": words, "stage": words, "acceptanceCriteria": [words]}
