@@ -43,6 +43,7 @@ from council.systems import BareCore, Core, System
 from council.tools.registry import ToolRegistry
 from council.turns.metered_models import Models
 from council.turns.model_building import ModelPool, build_model
+from council.turns.recorded_models import RecordedModels
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
@@ -132,8 +133,8 @@ def build_app(
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)
-        cassette = own if isinstance(own, ReplayModel) else None
-        models = Models(home, store, settings, keys, pool, clock, tracing, cassette)
+        parts = (home, store, settings, keys, pool, clock, tracing)
+        models = RecordedModels(*parts, cassette=own) if isinstance(own, ReplayModel) else Models(*parts)
         if look is None:
             undo.callback(models.close)
         _ = models.embedding  # one that cannot be had is told now, and not when a question is asked

@@ -23,6 +23,11 @@ _FAMILY = re.compile(rf"(?!(?:chatgpt|gpt|claude|gemini)[0-9.])({'|'.join(_PROVI
 _ALONE = {"gemini": DEFAULT_MODEL, "offline": "offline", "kairos": "kairos"}
 
 
+def speaks_for_all(model: str) -> bool:
+    """Tells whether a home's model answers in the place of all others: so do the offline engine and a cassette."""
+    return model.partition(":")[0] in ("offline", "cassette")
+
+
 def model_spelling(value: str) -> str:
     """A model as it is spelled everywhere. Raises ValueError."""
     value = value.strip()

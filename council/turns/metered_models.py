@@ -17,7 +17,6 @@ from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, EmbedderAround
-from council.llm.replay import ReplayModel
 from council.llm.retry import Retries, with_fallbacks
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
@@ -38,8 +37,7 @@ class RunModels:
 @dataclass(eq=False)
 class Models:
     """The models of all runs, by chain: spellings of which each stands in for the one before it. One calibration and one day
-    count for all of them. A `cassette` answers in place of every model, and knows a run by its secret. `only_model` answers
-    whatever the chain is."""
+    count for all of them. `only_model` answers whatever the chain is."""
 
     home: Home
     store: Store
@@ -48,12 +46,9 @@ class Models:
     pool: ModelPool
     clock: Clock
     tracing: Tracing | None
-    cassette: ReplayModel | None = None
     only_model: Model | None = None
 
     def __post_init__(self) -> None:
-        if self.cassette is not None:  # a call that failed after its retries fails at once
-            self.settings = self.settings.model_copy(update={"model_attempts": 1})
         settings = self.settings
         self._calibration = Calibration(self.store)
         self._day = BudgetLimits(
@@ -63,7 +58,7 @@ class Models:
 
     def of_council(self, model: str) -> Models:
         """The same for a run whose council asks `model`, whatever the daemon runs with; empty: as the daemon."""
-        if model in ("", self.settings.model) or self.cassette is not None or self.only_model is not None:
+        if model in ("", self.settings.model) or self.only_model is not None:
             return self
         other = copy(self)
         other.settings = self.settings.model_copy(update={"model": model})
@@ -89,43 +84,37 @@ class Models:
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
         """The characters that the smallest context among them holds, as far as this run knows."""
-        if self.cassette is not None:
-            return self.cassette.run_of(run_secret).window_chars
         models = {spelling: self.pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
     def second_opinion(self, run_secret: str) -> str:
         """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
-        if self.cassette is None:
-            return self.settings.guardrail_model or ""
-        return self.settings.model if self.cassette.opinions_of(run_secret) else ""
+        return self.settings.guardrail_model or ""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
         """The name of that model on pages. Raises ConfigError for one that cannot be had."""
-        recorded = self.cassette.opinions_of(run_secret) if self.cassette is not None else ""
-        return recorded or self.names((spelling,))[0]
+        return self.names((spelling,))[0]
 
     @property
     def embedding(self) -> str:
-        """The name of what tools search with. Empty without an embedding model, and beside a cassette or the offline engine.
-        Raises ConfigError."""
-        if self.cassette is not None or self.settings.embedding_model is None or self.settings.model == "offline":
+        """The name of what tools search with. Empty without an embedding model, and beside the offline engine. Raises
+        ConfigError."""
+        if self.settings.embedding_model is None or self.settings.model == "offline":
             return ""
         return self._embedder(lambda inner: inner).name
 
     @property
     def meanings(self) -> str:
-        """The name under which the vectors lie that tools search by, now or when it was recorded; empty without."""
-        return embedding_name(self.settings) if self.cassette is None else self.cassette.header.meanings
+        """The name under which the vectors lie that tools search by; empty without."""
+        return embedding_name(self.settings)
 
     def run_secret(self, task: str) -> bytes | None:
-        """The secret of the recorded run of this task: a run with another one asks in other words, which the cassette does
-        not know. None: the run draws its own."""
-        return self.cassette.run_secret_for(task) if self.cassette is not None and task else None
+        """The secret that a run of this task must have. None: the run draws its own."""
+        return None
 
     def day(self, run_secret: str) -> str | None:
-        """The day that the run of this secret must have, where it is one that was recorded."""
-        return self.cassette.run_of(run_secret).day if self.cassette is not None else None
+        """The day that the run of this secret must have. None: it has its own."""
+        return None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
         return self.pool.embedder(self.settings.embedding_model or "", around)
