@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,9 +19,10 @@ from council.daemon.service import Service
 from council.desk.all_systems import house
 from council.engine.records import Record
 from council.errors import DaemonRunning
+from council.llm.base import Message, Model, ModelAround, Reply
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.files import FileLock
-from tests.harness import command, make_home
+from tests.harness import command, drop_command, make_home
 from tests.rows import header
 
 RUN_ID = "20261120-000001-aaaaaaaa"
@@ -39,9 +43,9 @@ class Witness:
         await asyncio.Event().wait()
 
 
-def app_of(home: Home) -> App:
+def app_of(home: Home, around: Callable[[Model], Model] = lambda model: model) -> App:
     settings = load_settings(home, flags={}, environ={}).settings
-    return build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
+    return build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house(), around=around)
 
 
 async def test_a_companion_begins_once_and_after_the_unfinished_runs_of_an_older_version_were_taken_up(
@@ -59,6 +63,35 @@ async def test_a_companion_begins_once_and_after_the_unfinished_runs_of_an_older
     witness.service = Service(app_of(home), once=False, companions=[witness])
     await asyncio.wait_for(witness.service.run(), 60)
     assert witness.seen == [[RUN_ID]]
+
+
+async def test_companions_are_told_to_stop_first_while_calls_of_runs_still_end(tmp_path: Path) -> None:
+    asked, told, running = asyncio.Event(), asyncio.Event(), list[int]()
+
+    class Slow(ModelAround):
+        async def generate(self, messages: Sequence[Message], **options: Any) -> Reply:
+            asked.set()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(told.wait(), 5)
+            return await self._inner.generate(messages, **options)
+
+    class Leaving(Witness):
+        async def run(self) -> None:
+            assert self.service is not None
+            await asked.wait()
+            self.service.stop()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                running.append(self.service.engine.running)
+                told.set()
+
+    home = Home(make_home(tmp_path / "home", settings='model = "offline"\n'))
+    drop_command(home.root, command())
+    leaving = Leaving()
+    leaving.service = Service(app_of(home, around=Slow), once=False, companions=[leaving])
+    await asyncio.wait_for(leaving.service.run(), 60)
+    assert running == [1]
 
 
 async def test_a_daemon_waits_for_a_process_that_leaves_says_so_once_and_what_drains_is_refused(
