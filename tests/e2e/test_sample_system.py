@@ -199,7 +199,9 @@ def test_a_companion_that_dies_is_shown_and_started_again(home: Path, env: dict[
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         wait_until(heart.exists, "the heart beats")
-        stop.write_text(f"stopped\n  by {CANARY} {'x' * 400}")
+        why = home / "why"
+        why.write_text(f"stopped\n  by {CANARY} {'x' * 400}")
+        why.rename(stop)  # whole: the heart reads it as soon as it is there
         failed = daemon.wait("companion_failed")
         assert (failed["name"], failed["again_s"]) == ("heart", 1)
         wait_until(
