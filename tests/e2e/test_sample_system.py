@@ -92,19 +92,43 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
 
 
 def test_a_secret_in_any_string_of_a_command_is_found_nowhere(home: Path, env: dict[str, str]) -> None:
+    words = dict.fromkeys(("$schema", "title", "words", "outcome", "action"), f"The key is {CANARY}.")
     remarks = [{"said": f"It is {CANARY}.", "by": [CANARY, f"or {CANARY}"]}]
-    note = {**NOTE, "$schema": CANARY, "title": f"On {CANARY}", "words": f"The key is {CANARY}.", "remarks": remarks}
-    with Daemon(home, env=env, module=SAMPLE) as daemon:
+    name = "ofthequinceandofnobodyelse"  # a key that is spelled as any name may be
+    with Daemon(home, env={**env, "GEMINI_API_KEY": name}, module=SAMPLE) as daemon:
         daemon.ready()
-        drop_command(home, note, "note.json")
+        for count, key in enumerate(("about", "session", "user"), start=1):
+            drop_command(home, {**NOTE, key: name}, "named.json")
+            assert name not in daemon.wait("command_refused", count=count)["error"]
+            (home / "commands" / "failed" / "named.json").unlink()
+        drop_command(home, {**NOTE, **words, "remarks": remarks}, "note.json")
         assert daemon.wait("run_ended")["status"] == "succeeded"
         drop_command(home, {"type": "ring", "times": 1, "for_whom": CANARY}, "ring.json")
         daemon.wait("control")
         drop_command(home, {**NOTE, "id": f"note {CANARY}"}, "named.json")
-        assert "`id` has a secret in it" in daemon.wait("command_refused")["error"]
+        assert "`id` has a secret in it" in daemon.wait("command_refused", count=4)["error"]
         (home / "commands" / "failed" / "named.json").unlink()
         assert daemon.stop() == 0
+        assert not {canary for canary in (CANARY, name) if canary in json.dumps(daemon.events)}
+    assert not {canary for canary in (CANARY, name) if canary.encode() in whole(home)}
+
+
+def test_a_secret_in_the_argument_of_a_tool_is_found_nowhere(home: Path, env: dict[str, str]) -> None:
+    (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
+    (home / "script.yaml").write_text(SCRIPT.replace("(apples)", rf"(\"{CANARY}\")"))
+    persona = home / "personas" / "auditor.md"
+    persona.write_text(persona.read_text().replace("QUERY_CORTEX", "COUNT_NOTES", 1))
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        drop_command(home, NOTE, "note.json")
+        daemon.wait("run_ended", file="note.json")
+        drop_command(home, {"task_description": "How many?", "output_artifact_path": "artifacts/a.md"}, "task.json")
+        daemon.wait("run_ended", file="task.json")
+        asked = daemon.wait("request", role="AUDITOR")
+        assert (asked["request"], asked["ok"]) == ('[ORCHESTRATOR_REQUEST: COUNT_NOTES("[secret]")]', True)
+        assert daemon.stop() == 0
         assert CANARY not in json.dumps(daemon.events)
+    (home / "script.yaml").unlink()
     assert CANARY.encode() not in whole(home)
 
 
