@@ -110,7 +110,7 @@ class Traces:
         self._home = core.home
         self._store = core.store
         self._beside = run.runs
-        self._run_id = run.id
+        self._run_id, self._type = run.id, run.header.type
         self._spans = tuple(spans)
         # Files and ended runs without the texts, as they looked when they were read.
         self._free: dict[Path, _Stamp] = {}
@@ -219,7 +219,7 @@ class Traces:
     def left(self) -> Remains:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
         active = [run.header for run in self._beside.active.values()]
-        mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
+        mine = {f"commands/{header.file.name}" for header in active if header.type == self._type}
 
         def is_foreign(name: str) -> bool:
             return name not in mine and not (name.startswith("session_states/") and name.endswith(SESSION_ENDING))

@@ -121,8 +121,7 @@ def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunPa
     waits = status == "waiting"
     may: tuple[str, ...] = ("resume", "cancel") if waits else ("cancel",) if receipt is None else ()
     if receipt is not None and found is not None and status in ("failed", "cancelled", "degraded"):
-        is_planned = receipt.type == "create_specialist" and desk.ledger.journal(run_id).recorded("plan")
-        may = ("retry", "retry plan") if is_planned else ("retry",)
+        may = ("retry", "retry plan") if desk.ledger.journal(run_id).recorded("plan") else ("retry",)
     return RunPage(
         run_id=run_id,
         title=found.explanation.title if found else receipt.title if receipt else "",
