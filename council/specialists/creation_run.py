@@ -41,9 +41,9 @@ from council.specialists.creation_gates import (
     refuse_one_time,
     refuse_untrained,
 )
-from council.specialists.creation_page import DraftedPlan
 from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments
 from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
+from council.specialists.creation_state import DraftedPlan
 from council.specialists.examination import examined, worth
 from council.specialists.outside_plans import missing_credentials, stored_by
 from council.specialists.specialist_run import SpecialistWork

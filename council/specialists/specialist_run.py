@@ -22,8 +22,9 @@ from council.llm.base import Message
 from council.llm.structured import Check
 from council.specialists.commands import SpecialistRunCommand, require_language_model
 from council.specialists.creation_gates import KnownAgent, refuse_unhealthy
-from council.specialists.creation_page import CreationState, account_of, build_page
+from council.specialists.creation_page import account_of, build_page
 from council.specialists.creation_prompts import SPEAKERS, system_of
+from council.specialists.creation_state import CreationState
 from council.specialists.specialist_registry import visible_to
 from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
