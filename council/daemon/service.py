@@ -142,15 +142,9 @@ class Service:
         beside = [] if leaves else [*(one for system in app.systems for one in system.companions(app)), *self._doors]
         companions = Companions(beside, app.events, app.redactor.redact)
         state = StateFile(
-            app.home,
-            self.engine,
-            app.events,
-            app.clock,
-            model=app.model.name,
-            unadmitted=self._inbox.unadmitted,
-            companions=companions.names,
-            degraded=companions.degraded,
-        )
+            app.home, self.engine, app.events, app.clock, model=app.model.name, unadmitted=self._inbox.unadmitted,
+            companions=companions.names, degraded=companions.degraded,
+        )  # fmt: skip
 
         def time_out() -> None:
             self._timed_out = True
