@@ -53,7 +53,7 @@ class PartJob:
     shared: Mapping[str, Any] = field(default_factory=dict)
 
 
-class _Chosen(msgspec.Struct, frozen=True):
+class _AgentChoice(msgspec.Struct, frozen=True):
     """An agent as it was when its handoff was sent, and the place of its directory."""
 
     manifest: str
@@ -190,12 +190,12 @@ class Handing:
         """One handoff and its Return. What the agent cannot be given or do is a failed Return. Raises UnknownHandoff."""
         offered = {name: value for name, value in {**fields, **shared}.items() if value not in ("", None)}
 
-        def choose() -> _Chosen:
+        def choose() -> _AgentChoice:
             directory, manifest = Directories(self.directories).of(agent)
-            return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
+            return _AgentChoice(manifest.model_dump_json(), self.directories.index(directory))
 
         try:
-            chosen = await self.bench.run.look(f"{id}/manifest", choose, type=_Chosen, part=Part("agent"))
+            chosen = await self.bench.run.look(f"{id}/manifest", choose, type=_AgentChoice, part=Part("agent"))
             manifest, directory = AgentManifest.model_validate_json(chosen.manifest), self.directories[chosen.directory]
             if directory is self.own:
                 self.own.adopt(manifest)

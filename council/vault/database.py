@@ -50,7 +50,7 @@ class Rotation:
 
 
 @dataclass(frozen=True)
-class _Sealed:
+class _SealedEntry:
     """A credential as it is kept."""
 
     value: bytes
@@ -177,7 +177,7 @@ class DatabaseVault(Vault):
         except StorageFailed as error:
             log.warning("what was encrypted before may still be in the database's files, encrypted: %s", error)
 
-    def _opened(self, one: _Sealed, keys: Keyring) -> Secret:
+    def _opened(self, one: _SealedEntry, keys: Keyring) -> Secret:
         entry = one.entry
         key = keys.get(entry.kid)
         if key is None or key.status == "retired":
@@ -208,17 +208,17 @@ def entries_in(store: Looking) -> list[StoredCredential]:
     return [_entry(row) for row in store.read(lambda tx: tx.execute(sql.ENTRIES).fetchall())]
 
 
-def _all_sealed(tx: Tx) -> list[_Sealed]:
+def _all_sealed(tx: Tx) -> list[_SealedEntry]:
     return [_sealed(row) for row in tx.execute(sql.ALL_SEALED).fetchall()]
 
 
-def _sealed_at(tx: Tx, place: CredentialPlace) -> _Sealed | None:
+def _sealed_at(tx: Tx, place: CredentialPlace) -> _SealedEntry | None:
     row = tx.execute(sql.SEALED, place.parts).fetchone()
     return None if row is None else _sealed(row)
 
 
-def _sealed(row: Sequence[Any]) -> _Sealed:
-    return _Sealed(bytes(row[0]), _entry(row[1:]))
+def _sealed(row: Sequence[Any]) -> _SealedEntry:
+    return _SealedEntry(bytes(row[0]), _entry(row[1:]))
 
 
 def _entry(row: Sequence[Any]) -> StoredCredential:
