@@ -3,6 +3,7 @@ in the order in which a run calls them. A name stands once."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -71,6 +72,17 @@ def measured(benchmark: str) -> str:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_a_docstring_begins_with_its_subject_or_its_verb() -> None:
+    questions = []
+    for path in sorted((REPOSITORY / "council").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                told = ast.get_docstring(node) or ""
+                if re.match(r"(?:What|Whether|Who|Where|Which|How|When)\b", told):
+                    questions.append(f"{path.name}: {told.splitlines()[0]}")
+    assert questions == []
 
 
 def test_a_file_name_and_a_public_class_name_stand_in_one_room() -> None:
