@@ -106,7 +106,7 @@ def runs(
 ) -> None:
     desk = state(ctx).desk()
     found = find_all(desk, words or (), since=since, lane=lane)
-    zone = desk.settings.zone
+    zone = desk.zone
     kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
     told = {"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)}
     rows = [
@@ -137,8 +137,9 @@ def stats(
     as_json: _AsJson = False,
 ) -> None:
     cli = state(ctx)
-    first = first_moment(since, datetime.now(UTC), cli.desk().settings.zone if since else None)
-    found = sum_up(cli.desk().ledger.since(first), first)
+    desk = cli.desk()
+    first = first_moment(since, datetime.now(UTC), desk.zone)
+    found = sum_up(desk.ledger.since(first), first)
     if as_json:
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return

@@ -15,6 +15,7 @@ from council.commands.models import PATTERNS_IN_WORDS, CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
 from council.proposals import nearest
+from council.settings.model_names import NotAModel
 
 
 def parse_command(types: CommandTypes, name: str, data: bytes) -> CommandBase:
@@ -90,8 +91,9 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
             message = f"must be {_LIST_OF_AGENTS}, not {_kind(given)}"
         case "value_error" if field.endswith("model"):
             fix = "`council models list` shows what there is"
-            if proposal := _PROPOSED_MODEL.search(message):
-                message, fix = message.removesuffix(proposal[0]), f"did you mean {proposal[1]}? Otherwise, {fix}"
+            error = detail["ctx"]["error"]
+            if isinstance(error, NotAModel) and error.meant:
+                message, fix = error.plain, f"did you mean {error.meant}? Otherwise, {fix}"
             message = f"is {given!r}: {message}"
     return Problem(message, fix, field, *document.locate(loc))
 
@@ -144,7 +146,6 @@ _BOUNDS = {
     "less_than": ("less than", "lt"),
 }
 _QUOTED = re.compile(r"'([^']*)'")
-_PROPOSED_MODEL = re.compile(r" \(did you mean ([^)]+)\?\)\Z")
 _NUMBER = re.compile(r"\s*(-?\d{1,12}(?:\.\d{1,12})?)\s*")
 _MAX_ECHOED_CHARS = 80
 

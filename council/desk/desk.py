@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 from council.desk.all_systems import house
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
+from council.errors import ConfigError
 from council.settings.home import Home, names_a_server
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking, looking
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from council.agents.manifest import AgentManifest
     from council.app import App
     from council.app.home_store import Safe
@@ -80,6 +83,14 @@ class Desk:
     def settings(self) -> Settings:
         """Raises ConfigError."""
         return self.loaded.settings
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The home's zone; None, the machine's, also while the settings cannot be read: a look at runs needs none of them."""
+        try:
+            return self.settings.zone
+        except ConfigError:
+            return None
 
     @cached_property
     def keys(self) -> ProviderKeys:

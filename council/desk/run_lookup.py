@@ -69,7 +69,7 @@ def find_all(
     """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is as for
     `first_moment`; no value of an argument means any. `user`: only those that work for this user. One that has not ended has
     the status and the path of its page as `overview` tells them. Raises NoTime."""
-    first = first_moment(since, datetime.now(UTC), desk.settings.zone if since else None)
+    first = first_moment(since, datetime.now(UTC), desk.zone)
     wanted, found = [word.casefold() for word in words], []
     entries = desk.ledger.since(first) if user is None else desk.ledger.of_user(user, first)
     is_open = any(entry.ended_ns is None for entry in entries)

@@ -30,7 +30,17 @@ from council.engine.records import (
     StepStart,
     Waiting,
 )
-from council.engine.run_records import ATTEMPT, HANDBACK, JournalEnd, RunRecords, header_of, record_of, row_of, rows_of
+from council.engine.run_records import (
+    ATTEMPT,
+    HANDBACK,
+    JournalEnd,
+    JournalRow,
+    RunRecords,
+    header_of,
+    record_of,
+    row_of,
+    rows_of,
+)
 from council.errors import CouncilError, Drift, JournalDamaged, StorageFailed
 from council.ids import Clock, SystemClock
 from council.redaction import Redactor
@@ -88,12 +98,8 @@ def load_journal(
     except ValueError:
         raise JournalDamaged(f"record 0 of run {run_id} has no secret.", fix=RESTORE) from None
     journal = Journal(header, run, store, recording=recording)
-    for journal._seq, row in rows_of(tx, run):
-        try:
-            if journal.damage is None:
-                journal._remember(record_of(row, run_id))
-        except JournalDamaged as error:
-            journal.damage = error
+    for seq, row in rows_of(tx, run):
+        journal.take(seq, row)
     journal.ended = ended
     if whole and journal.damage is not None:
         raise journal.damage
@@ -113,12 +119,22 @@ class Journal(RunRecords):
         self._unsaved: dict[str, tuple[str, Any]] = {}
         self._noted: list[StepResult] = []  # known here, and written with the commit
         self._refused: dict[str, int] = {}  # numbers of rows that were refused, by what they hold: see `look_again`
+        self.ended = False  # its receipt is there, and only its command file may not be taken yet
         self.closed = False  # True: only recorded steps answer, whatever they were asked
         self.stopping = recording.stopping
         self._clock = recording.clock
         self.redactor = recording.redactor
         self._informed = recording.informed
         self.damage: JournalDamaged | None = None  # what was recorded after it does not count
+
+    def take(self, seq: int, row: JournalRow) -> None:
+        """Remembers the next row that the store holds. Nothing counts that was recorded after a damaged one."""
+        self._seq = seq
+        try:
+            if self.damage is None:
+                self._remember(record_of(row, self.header.run_id))
+        except JournalDamaged as error:
+            self.damage = error
 
     async def step(
         self,
@@ -262,6 +278,7 @@ class Journal(RunRecords):
     async def reopen(self, record: Continuation) -> None:
         """Lets an ended run go on: see `Continuation`. Raises StorageFailed."""
         await self._append(record, also=lambda tx: tx.execute(sql.REOPEN, (self.run,)))
+        self.ended = False
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -107,7 +107,6 @@ class RunRecords:
         self._steps: dict[str, StepResult] = {}
         self._parts: dict[str, Part] = {}
         self.committed: Commit | None = None
-        self.ended = False  # True: its receipt is there: only its command file may not be taken yet
         self.waits: list[Waiting] = []  # since the last step
         self.attempts = 0
         self.begun = False  # since it was admitted or told to go on
@@ -167,7 +166,7 @@ class RunRecords:
         elif isinstance(record, Continuation):
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
             self.named_model = record.model or self.named_model
-            self.committed, self.ended, self.begun = None, False, False
+            self.committed, self.begun = None, False
             self.waits.clear()
             for step in ENDING:
                 self._steps.pop(step, None)

@@ -107,9 +107,9 @@ class StepOptions(TypedDict, total=False):
 
 
 class Run:
-    """A run as its handler sees it. This one answers with recorded steps alone, whatever they were asked; an `ActiveRun` also
-    does what is not recorded. `state` is the Protocol 95 word, `status` the ledger's. `named_model` is the model that was
-    named when it was told to go on, empty: it keeps `model`."""
+    """The face of a run that a handler sees. Here each answer is a recorded step; an `ActiveRun` also does the work. `state`
+    is the Protocol 95 word, `status` the ledger's. `named_model` is the model that was named when it was told to go on,
+    empty: it keeps `model`."""
 
     def __init__(
         self, records: RunRecords, events: Events, output: OutputFile | None, runs: Runs | None = None
@@ -234,7 +234,7 @@ class Run:
 
 
 class ActiveRun(Run):
-    """A run that goes on: what its handler asks for is done, and recorded in its journal. Only the engine sees that."""
+    """A run that goes on: what its handler asks for is done, and recorded in `journal`, which only the engine uses."""
 
     def __init__(self, journal: Journal, events: Events, output: OutputFile | None, runs: Runs | None = None) -> None:
         super().__init__(journal, events, output, runs)

@@ -47,7 +47,7 @@ class Embedder(Protocol):
 
 
 class EmbedderAround:
-    """An Embedder around another one: the same name and limits, closed with it. `around` makes each call, which it is given."""
+    """An Embedder around another one: the same name and limits, closed with it. `around` is given each call, and makes it."""
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 import msgspec
@@ -101,13 +102,11 @@ class Chronicle:
         """The sum of the times between the last that is known of an attempt and the beginning of the next one, without
         waits."""
         stopped_ms = 0
-        for attempt in self.attempts[1:]:
-            known = [wait.until_ms for wait in self.waits if wait.until_ms is not None]
-            known += [step.ended_ms or step.began_ms or 0 for step in self.steps if step.attempt < attempt.number]
-            if attempt.began_ms is not None and any(known):
-                stopped_ms += attempt.began_ms - max(
-                    (at for at in known if at <= attempt.began_ms), default=attempt.began_ms
-                )
+        waited = [wait.until_ms for wait in self.waits]
+        for before, attempt in pairwise(self.attempts):
+            steps = [step.ended_ms or step.began_ms for step in self.steps if step.attempt == before.number]
+            known = [at for at in (before.began_ms, *steps, *waited) if at and at <= (attempt.began_ms or 0)]
+            stopped_ms += (attempt.began_ms or 0) - max(known) if known else 0
         return stopped_ms
 
     def step(self, name: str) -> StepEntry | None:

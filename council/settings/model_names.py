@@ -28,21 +28,27 @@ def speaks_for_all(model: str) -> bool:
     return model.partition(":")[0] in ("offline", "cassette")
 
 
+class NotAModel(ValueError):
+    """`plain` says what is wrong. `meant`: the model that was most likely meant; empty where nobody knows."""
+
+    def __init__(self, plain: str, meant: str = "") -> None:
+        super().__init__(f"{plain} (did you mean {meant}?)" if meant else plain)
+        self.plain, self.meant = plain, meant
+
+
 def model_spelling(value: str) -> str:
-    """A model as it is spelled everywhere. Raises ValueError."""
+    """A model as it is spelled everywhere. Raises NotAModel."""
     value = value.strip()
     if value in _ALONE:
         return _ALONE[value]
     provider, _, name = (part.strip() for part in value.partition(":"))
     if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(provider):
-        near = meant_model(provider) or nearest(provider, _ALONE)
-        meant = f" (did you mean {near}?)" if near else ""
-        raise ValueError(f"it needs a provider and a model; write both, as in ollama:qwen2.5:7b{meant}")
+        meant = meant_model(provider) or nearest(provider, _ALONE)
+        raise NotAModel("it needs a provider and a model; write both, as in ollama:qwen2.5:7b", meant)
     if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name:
-        near = meant_model(value)
-        raise ValueError(f"not a model (did you mean {near}?)" if near else "not a model")
+        raise NotAModel("not a model", meant_model(value))
     if not name.isprintable():
-        raise ValueError("it contains characters that the name of a model cannot have")
+        raise NotAModel("it contains characters that the name of a model cannot have")
     return f"{provider}:{name}"
 
 

@@ -117,4 +117,4 @@ def require_brought_over(runtime: Path) -> None:
     """Raises ConfigError for a home whose database does not hold its runs yet."""
     if is_older(runtime):
         fix = "`council repair` converts them once (so does the next `council run`)"
-        raise ConfigError("an older version made this home: its runs are in files.", fix=fix)
+        raise ConfigError("an older version made this home: some of what it keeps is in files.", fix=fix)

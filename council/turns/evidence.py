@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from council.llm.base import Source
@@ -49,8 +51,9 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def refusal(self) -> str:
         """The reason, with the path in front where it does not name it itself."""
-        path = plain_line(self.argument, 200)
-        return self.error if path in self.error else f"`{path}`: {self.error}"
+        if re.search(rf"[`']{re.escape(self.argument)}[`']", self.error):
+            return self.error
+        return f"`{plain_line(self.argument, 200)}`: {self.error}"
 
     @property
     def outside(self) -> str:

@@ -90,10 +90,13 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
                 tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
         for path in _entries(runtime / "schedules"):  # a paused one may have been resumed before: that counts no more
             if path.suffix == ".paused" or not path.with_suffix(".paused").exists():
+                pause: dict[str, bool | str | None] = {
+                    "holds": path.suffix == ".paused",
+                    "since": None,
+                }  # a mark held whatever it said
                 with imported.naming(f"schedules/{path.name}"):
-                    since = datetime.fromisoformat(path.read_text(encoding="utf-8")).isoformat()
-                    pause = {"holds": path.suffix == ".paused", "since": since}
-                    tx.execute(SET_MARK, (f"schedule/{path.stem}", json.dumps(pause)))
+                    pause["since"] = datetime.fromisoformat(path.read_text(encoding="utf-8")).isoformat()
+                tx.execute(SET_MARK, (f"schedule/{path.stem}", json.dumps(pause)))
         tx.execute(SET_MARK, (_MARK, "1"))
 
     if mark(store, _MARK) is None:  # else a process died while it removed the files

@@ -61,6 +61,8 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
         listed = run_cli("runs", "roof", "--lane", "main", cwd=quick, env=environment(COUNCIL_TIMEZONE=zone))
         hours.append(int(listed.stdout.splitlines()[1].split()[2].partition(":")[0]))
     assert hours[1] == (hours[0] - 10) % 24
+    wrong = environment(COUNCIL_TIMEZONE="Mars/Olympus")
+    assert run_cli("runs", "roof", cwd=quick, env=wrong).returncode == 0  # a look at runs needs no settings
     newest = run_cli("runs", "-n", "1", cwd=quick)
     assert (len(newest.stdout.splitlines()), newest.stderr) == (
         2,

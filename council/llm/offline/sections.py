@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from council.citations import CitedPlace
 from council.lines_and_pages import spelled
+from council.llm.base import Source
 from council.llm.offline.case import Case
 from council.llm.offline.mismatches import series_of
 from council.llm.offline.text import Statement, holds_request
@@ -74,19 +75,19 @@ def language_section(case: Case) -> ExtractSection:
     all else."""
     other: Language = "en" if case.language == "de" else "de"
     names = {"en": "English", "de": "German"}
-    unread, apart = (
-        ", ".join(f"`{each.path}` [{each.id}: {spelled(each.path, each.first_line)}]" for each in sources)
-        + (" is" if len(sources) == 1 else " are")
-        for sources in (case.corpus.written_in(None), case.corpus.written_in(other))
-    )
+
+    def are(sources: Sequence[Source]) -> str:
+        named = (f"`{each.path}` [{each.id}: {spelled(each.path, each.first_line)}]" for each in sources)
+        return f"{', '.join(named)} {'is' if len(sources) == 1 else 'are'}"
+
     told = []
-    if case.corpus.written_in(None):
-        told.append(f"{unread} in another language, so nothing there was searched or checked.")
+    if unread := case.corpus.written_in(None):
+        told.append(f"{are(unread)} in another language, so nothing there was searched or checked.")
     if case.is_foreign:
         told.append("The task is in another language, so lines that answer it may not be found.")
     label = "This engine reads English and German only." if told else ""
-    if case.corpus.written_in(other) and not case.is_foreign:
-        both = f"The task is in {names[case.language]} and {apart} in {names[other]}"
+    if (apart := case.corpus.written_in(other)) and not case.is_foreign:
+        both = f"The task is in {names[case.language]} and {are(apart)} in {names[other]}"
         told.append(f"{both}, so lines there that answer it may not be found.")
     return ExtractSection(label, " ".join(told))
 

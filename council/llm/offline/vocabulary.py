@@ -60,12 +60,20 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
 
+_identifying = threading.Lock()
+
+
 @cache
 def _identifier() -> Any:
     # Takes a second and 100 MB: loaded with the first text that has few English or German small words.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def _odds(text: str) -> dict[str, float]:
+    with _identifying:  # turns are answered in threads
+        return dict(_identifier().rank(text))
 
 
 def language_of(text: str, foreign_odds: float = _FOREIGN_ODDS) -> Language | None:
@@ -79,7 +87,7 @@ def language_of(text: str, foreign_odds: float = _FOREIGN_ODDS) -> Language | No
         # `de la` of "Tour de la région" is part of a name. The first word has its capital anyway: another one must follow.
         inside = rf"(?:\s{spellings('names')})+(?!\w)"
         named_so = rf"((?<=\s){_CAPITALISED}|{_CAPITALISED}(?={inside}\s{_CAPITALISED})){inside}"
-        likely = dict(_identifier().rank(" ".join(tokens(re.sub(named_so, r"\1", text)))))
+        likely = _odds(" ".join(tokens(re.sub(named_so, r"\1", text))))
         own = likely.pop("de") + likely.pop("en")
         if max(likely.values()) > own * (foreign_odds if len(spoken) > 2 else _FOREIGN_ODDS):
             return None
@@ -95,11 +103,10 @@ def language_of(text: str, foreign_odds: float = _FOREIGN_ODDS) -> Language | No
 def task_language(task: str) -> Language:
     """The likelier one; English where nothing tells, as in a number."""
     said = [word.lower() for word in tokens(task)]
-    german, english = (sum(word in words("stop", name) for word in said) for name in ("de", "en"))
-    if said and german == english:
-        likely = dict(_identifier().rank(" ".join(said)))
-        german, english = likely["de"], likely["en"]
-    return "de" if german > english else "en"
+    likely = {name: float(sum(word in words("stop", name) for word in said)) for name in ("de", "en")}
+    if said and likely["de"] == likely["en"]:
+        likely = _odds(" ".join(said))
+    return "de" if likely["de"] > likely["en"] else "en"
 
 
 def tokens(text: str) -> list[str]:

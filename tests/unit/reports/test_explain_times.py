@@ -92,3 +92,11 @@ def test_the_time_before_a_retry_is_not_that_between_steps() -> None:
     assert explained.times.stopped_s == 50.5
     line = time_line(explained).partition(" UTC, ")[2]
     assert line == "53.0 s in all: queued 0.50 s, at work 2.00 s, stopped 50.5 s"
+
+
+def test_attempts_without_a_step_are_no_time_between_steps_and_none_counts_twice() -> None:
+    first = [StepStart("attempt", MS + 1_000), StepStart("round/1/A", MS + 1_000), done("round/1/A", MS + 10_000)]
+    died = StepStart("attempt", MS + 20_000)
+    again = [StepStart("attempt", MS + 100_000), done(FINISH, MS + 100_000)]
+    assert told([*first, died, *again], None, 0, receipt("r")).times.stopped_s == 90.0
+    assert told([StepStart("attempt", MS + 1_000), *again], None, 0, receipt("r")).times.stopped_s == 99.0

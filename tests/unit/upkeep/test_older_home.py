@@ -77,6 +77,7 @@ def test_a_pause_of_a_schedule_holds_on_and_a_resumed_one_counts_from_then(tmp_p
         assert bring_over(home, store).unread == ["schedules/odd.md.paused"]
         assert load_pauses(store) == {
             "both.json": Pause(holds=True, since=datetime(2026, 11, 20, 7, tzinfo=UTC)),
+            "odd.md": Pause(holds=True),
             "resumed.yaml": Pause(holds=False, since=datetime(2026, 11, 21, 7, tzinfo=UTC)),
         }
     assert not is_older(home.runtime)
