@@ -88,7 +88,7 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
         for path in _entries(runtime / "pauses"):
             with imported.naming(f"pauses/{path.name}"):
                 tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
-        for path in _entries(runtime / "schedules"):  # a paused one may have been resumed before: that counts no more
+        for path in _entries(runtime / "schedules"):  # a pause held whatever its file said, and after a resume
             if path.suffix == ".paused" or not path.with_suffix(".paused").exists():
                 pause: dict[str, bool | str | None] = {
                     "holds": path.suffix == ".paused",
