@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from council.ids import SystemClock
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
-from council.storage.store import Store
+from council.storage.store import Store, Tx
 from tests.driver import driver_error, watched
 from tests.planning import trail_of
 from tests.rows import DROP
@@ -186,6 +186,28 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
         assert again.attempts == 2
         await engine.obey(resume, SECOND)  # its file could not be taken
         assert not engine.active
+
+
+async def test_a_control_command_asks_the_database_beside_the_loop(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_over(store, tmp_path, Failing())
+    run = await engine.admit(command(), DROP)
+    assert isinstance(run, Run)
+    async with asyncio.timeout(60):
+        while engine.active:
+            await asyncio.sleep(0.01)
+    idle, read, threads = engine_over(store, tmp_path), store.read, list[int]()  # an engine that begins no run
+
+    def noted(look: Callable[[Tx], object]) -> object:
+        threads.append(threading.get_ident())
+        return read(look)
+
+    monkeypatch.setattr(store, "read", noted)
+    resume = parse_command(TYPES, "resume.json", json.dumps({"type": "resume", "run": run.id}).encode())
+    assert (await idle.obey(resume, SECOND))[1] == run.id
+    assert len(threads) > 2
+    assert threading.get_ident() not in threads
 
 
 async def test_a_cancel_whose_record_is_refused_is_answered_when_its_file_comes_again(
