@@ -30,7 +30,7 @@ from council.ids import STEWARD, distinct_slug
 from council.llm.base import is_extract
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
-from council.settings.model_names import speaks_for_all
+from council.settings.model_names import SPEAK_FOR_ALL
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
@@ -70,7 +70,7 @@ def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateC
     its protocol has. Raises CommandInvalid."""
     settings, named = premises.settings, command.config.model_fields_set
     model = premises.model or settings.model
-    if not speaks_for_all(model):
+    if model.partition(":")[0] not in SPEAK_FOR_ALL:
         model = command.config.model or model
     ours = {key: getattr(settings, key) for key in ("protocol", "max_rounds", "agents") if key not in named}
     if "max_rounds" not in named | settings.model_fields_set and is_extract(model):

@@ -10,6 +10,7 @@ from council.proposals import nearest
 DEFAULT_MODEL = "gemini:gemini-2.5-flash"
 DEFAULT_EMBEDDING_MODEL = "gemini:gemini-embedding-001"
 WITHOUT_EMBEDDINGS = ("offline", "scripted", "cassette", "kairos")
+SPEAK_FOR_ALL = ("offline", "cassette")  # as a home's model they answer in the place of every other
 PROVIDER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # Families of models that people name without a provider, and where each is to be had.
 _PROVIDERS = {
@@ -21,11 +22,6 @@ _PROVIDERS = {
 _FAMILY = re.compile(rf"(?!(?:chatgpt|gpt|claude|gemini)[0-9.])({'|'.join(_PROVIDERS)})(?=[-0-9.:])")
 # Which of the known providers mean a model when none is named.
 _ALONE = {"gemini": DEFAULT_MODEL, "offline": "offline", "kairos": "kairos"}
-
-
-def speaks_for_all(model: str) -> bool:
-    """Tells whether a home's model answers in the place of all others: so do the offline engine and a cassette."""
-    return model.partition(":")[0] in ("offline", "cassette")
 
 
 class NotAModel(ValueError):

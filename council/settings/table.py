@@ -18,10 +18,10 @@ from council.settings.model_names import (
     DEFAULT_EMBEDDING_MODEL,
     DEFAULT_MODEL,
     PROVIDER_NAME,
+    SPEAK_FOR_ALL,
     WITHOUT_EMBEDDINGS,
     model_chain,
     model_spelling,
-    speaks_for_all,
 )
 
 _DAY_S = 86_400
@@ -585,7 +585,7 @@ class Settings(BaseModel):
     def _check_guardrail_model(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        if speaks_for_all(value):
+        if value.partition(":")[0] in SPEAK_FOR_ALL:
             raise ValueError(f"{value.split(':')[0]} has no opinion; name a language model")
         return model_spelling(value)
 
@@ -643,7 +643,7 @@ class Settings(BaseModel):
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The models of one agent: the command's, else what is set for the role, else the manifest's, else the council's.
         Behind a single one come the fallbacks. The offline engine speaks for all, and so does a cassette."""
-        if speaks_for_all(self.model):
+        if self.model.partition(":")[0] in SPEAK_FOR_ALL:
             return (self.model,)
         wanted = (command,) if command else self.agent_models.get(role) or manifest or (self.model,)
         if len(wanted) > 1 or wanted == ("offline",):
