@@ -38,7 +38,7 @@ REDACTED_BEFORE = {  # tables with words that a statement writes, and who takes 
     "steps": "the journal, each of its records",
     "ids": "admission, which refuses a name with a secret in it",
     "written": "admission, for a path is a name",
-    "kept": "nobody: pages and memories are made of what the journal recorded",
+    "kept": "nobody: a page or a memory is kept as it was, byte for byte, to be put back",
     "audit_records": "the log of the audit",
     "plans": "plans, as they are drafted, answered and applied",
     "plan_requests": "plans, as they are applied",
