@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ LOG_BYTES = (
 )  # an idle writer moves a longer write-ahead log into the database file; it is used again at this size
 MAX_LOG_BYTES = 16 << 20  # a busy writer moves it at this one
 _BUSY_TIMEOUT_MS = 2_000
+# SQLite waits for nobody where two processes begin the log of a new file at once, and no longer for who closes it as the last.
+_OPENING_PATIENCE_S, _OPENING_PAUSE_S = 6.0, 0.01
 _CONNECT_TIMEOUT_S = 10
 _STATEMENT_TIMEOUT_MS = 60_000
 # A server that is cut off without a word, by a power cut or a firewall, counts as gone after 30 s. Without these options
@@ -141,8 +144,15 @@ class SqliteDriver:
                 check_same_thread=False,
                 factory=SqliteConnection,
             )
-            for pragma in pragmas:
-                raw.execute(f"PRAGMA {pragma}")
+            left, give_up_at = list(pragmas), time.monotonic() + _OPENING_PATIENCE_S
+            while left:
+                try:
+                    raw.execute(f"PRAGMA {left[0]}")
+                    del left[0]
+                except sqlite3.OperationalError as error:
+                    if not is_locked(error) or time.monotonic() > give_up_at:
+                        raise
+                    time.sleep(_OPENING_PAUSE_S)
         except sqlite3.Error as error:
             raise self.failed(error) from error
         return raw

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import inspect, text
 
 from council.errors import ConfigError, DaemonRunning, DatabaseTooNew, StorageFailed
+from council.storage import drivers
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.reader import looking
 from council.storage.store import Store, Tx
@@ -540,6 +543,22 @@ def test_processes_that_start_at_once_make_one_database(tmp_path: Path, database
     with contextlib.closing(Store.open(tmp_path, database_url)) as store:
         assert names(store) == ["0", "1", "2", "3", "4"]
         assert store.read(lambda tx: tx.execute("SELECT count(*) FROM alembic_version").fetchone()[0]) == 1
+
+
+def test_who_opens_a_file_that_another_process_locks_for_a_moment_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drivers, "_BUSY_TIMEOUT_MS", 1)
+    Store.open(tmp_path).close()
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE_FILE, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")  # so that the opener has to begin the log
+        other.execute("BEGIN EXCLUSIVE")
+        with ThreadPoolExecutor() as threads:
+            opening = threads.submit(Store.open, tmp_path)
+            with pytest.raises(FutureTimeout):
+                opening.result(0.3)
+            other.execute("COMMIT")
+            opening.result(30).close()
 
 
 def test_a_servers_database_belongs_to_the_home_that_used_it_first(tmp_path: Path, postgres_url: str) -> None:
