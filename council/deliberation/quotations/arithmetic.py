@@ -66,6 +66,7 @@ class Operands:
     compared: bool  # more or less
     taxed: bool  # amounts with a tax
     turned: bool  # a change, or those who did not
+    remaining: bool  # what others have, or those who did not
 
 
 def follows(said: Figure, given: Operands) -> bool:
@@ -142,7 +143,7 @@ def follows(said: Figure, given: Operands) -> bool:
         )
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
-        or _is_share(said, beside, sources, given.pairs, turned=given.turned or said.rough in ("", "about"))
+        or _is_share(said, beside, sources, given)
         or _is_end_of_term(said, given)
         or _is(said, averages)
     )
@@ -287,21 +288,15 @@ def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
     return False
 
 
-def _is_share(
-    said: Figure,
-    beside: Sequence[Figure],
-    sources: Sequence[Figure],
-    in_rows: Sequence[tuple[Figure, Figure]],
-    *,
-    turned: bool,
-) -> bool:
+def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure], given: Operands) -> bool:
     """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any, and
-    of few rows, of two in one row. Only where it is `turned`, it may be what remains."""
+    of few rows, of two in one row. Only where the sentence says so, it may be what remains of a share."""
     if said.unit != "%":
         return False
+    in_rows, turned = given.pairs, given.turned or said.rough in ("", "about")
     rest = {100 - max(each.values) for each in (*beside, *sources) if each.unit == "%"}
-    if turned and not said.worded and len(rest) < _MAX_RATES and near(said, said.values, rest):
-        return True  # what others pay
+    if given.remaining and not said.worded and len(rest) < _MAX_RATES and near(said, said.values, rest):
+        return True
     if said.rough and near(said, said.values, (max(each.values) for each in beside if each.unit == "%")):
         return True
     pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]

@@ -84,14 +84,20 @@ _TAXED = re.compile(
     r"\b(?:VAT|tax(?:es|ed)?|gross|MwSt|USt|\w*(?:mehrwert|umsatz)steuer|brutto|TVA|TTC|IVA|lord[oi]|BTW|bruto)\b",
     re.IGNORECASE,
 )
-# Of a change, or of those who did not: elsewhere `more than 60 %` are not the rest of 35 %.
+# What others have, what is taken off, or those who did not: elsewhere 60 % are not the rest of 40 %.
+_REMAINING = re.compile(
+    r"\b(?:no|not|non?e|never|(?:an)?others?|rest(?:e[nrs]?|lich\w*|ant\w*|o)?|left|free|empty|home|away|less(?! than)|nicht"
+    r"|kein\w*|übrig\w*|frei|leer|ander\w*|pas|aucun\w*|sans|autres?|nadie|ningun\w*|sin|demás|otr[oa]s|non|nessun\w*|senza|altr[ie]|niet"
+    r"|geen|zonder|gegen|contr[aeo]|tegen|lack\w*|miss(?:ed|ing)?|unused)\b|n['’]t\b|against|absent|abst|stay|remain|verbl|without"
+    r"|un(?:paid|able)|cheap|reduc|discount|saving|lower|enthalt|fehl|blieb|bleib|ohne|spar|rabatt|günst|billig|baiss|absen|ausen|asen"
+    r"|ahorr|rebaj|menos|menor|meno|moins",
+    re.IGNORECASE,
+)
+# Of a change, or of what remains: elsewhere `more than 60 %` are not the rest of 35 %.
 _TURNED = re.compile(
-    r"\b(?:by|up|down|no|nor|not|non?e|never|others?|rest|left|free|empty|home|away|out|more(?! than)|less(?! than)|um|gut(?= um)"
-    r"|nicht|kein\w*|übrig\w*|frei|leer|ander\w*|pas|aucun\w*|sans|autres?|nadie|ningun\w*|sin|demás|otr[oa]s|non|nessun\w*"
-    r"|senza|altr[ie]|niet|geen|zonder|meer)\b|n['’]t\b|against|absent|abst|miss|lack|stay|remain|without|under|unus|un(?:paid|able)"
-    r"|cheap|dear|reduc|discount|sav|drop|f[ae]ll|declin|decreas|increas|\br[io]se|\brising|gr[eo]w|chang|differ|lower|higher"
-    r"|gegen|enthalt|fehl|blieb|bleib|ohne|spar|rabatt|günst|billig|teur|s[aiu]nk|st[ei]eg|steig|wachs|wuchs|rückg|contre|contra|contro"
-    r"|rest|baiss|hausse|augment|absen|ausen|asen|ahorr|rebaj|menos|menor|meno|moins|baj[aó]|sub[ei]|aument|diminu|minder|tegen|daal|steeg",
+    rf"{_REMAINING.pattern}|\b(?:by|up|down|nor|out|more(?! than)|um|gut(?= um)|meer)\b|under|dear|sav|drop|f[ae]ll|declin"
+    r"|decreas|increas|\br[io]se|\brising|gr[eo]w|chang|differ|higher|teur|s[aiu]nk|st[ei]eg|steig|wachs|wuchs|rückg|hausse|augment"
+    r"|baj[aó]|sub[ei]|aument|diminu|minder|daal|steeg",
     re.IGNORECASE,
 )
 _ADDED = re.compile(  # votes of two ballots
@@ -571,7 +577,7 @@ class CitedFigures:
             new,
             counted,
             asked,
-            **{name: _spoken_of(sentence)[name] for name in ("averaged", "compared", "taxed", "turned")},
+            **{name: _spoken_of(sentence)[name] for name in ("averaged", "compared", "taxed", "turned", "remaining")},
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
@@ -619,7 +625,14 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 @lru_cache(maxsize=8)
 def _spoken_of(sentence: str) -> dict[str, bool]:
     """A sentence, which may be long, with what it says of its figures."""
-    words = {"averaged": _AVERAGE, "compared": _COMPARED, "taxed": _TAXED, "turned": _TURNED, "added": _ADDED}
+    words = {
+        "averaged": _AVERAGE,
+        "compared": _COMPARED,
+        "taxed": _TAXED,
+        "turned": _TURNED,
+        "remaining": _REMAINING,
+        "added": _ADDED,
+    }
     return {name: pattern.search(sentence) is not None for name, pattern in words.items()}
 
 

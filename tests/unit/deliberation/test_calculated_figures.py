@@ -297,7 +297,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "Five of seven members; 5 of 7",
             "Six of seven members; Sechs von sieben; 6 of 7",
         ),
-        ("The city pays 20 %.", "We pay 80 %; The other 80 %", "We pay 70 %; We pay four fifths of it; We pay 80 EUR"),
+        (
+            "The city pays 20 %.",
+            "We pay the remaining 80 %; The other 80 %; 80 % is left to us; Die restlichen 80 %; Les 80 % restants",
+            "We pay 70 %; We pay four fifths of it; We pay 80 EUR; The city pays 80 %; 80 % of the interest",
+        ),
         (
             "Repairs went from 180 EUR to 360 EUR.",
             "They doubled; They were twofold; Sie haben sich verdoppelt; Two times as much",
