@@ -3,10 +3,11 @@
 People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
 `【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. So do
-`(Evidence 1, line 3)` and `(lines 3 and 4 of a.md)`. A link to what was read, such as
-`[the budget](docs/budget.csv#L3)`, cites it. In prose an id or a path does with its place: `E1, line 8, says so`,
-`line 6 of docs/a.md says so`.
-Words in brackets that are not square, such as `(E10 fuel)`, cite nothing.
+`(Evidence 1, line 3)` and `(lines 3 and 4 of a.md)`. They write `[1]`, `[2, 3]`, `[Source 1]`, `[Doc 1, line 3]` and `[line 3]`.
+A link to what was read, such as `[the budget](docs/budget.csv#L3)`, cites it. In prose an id or a path does with its place:
+`E1, line 8, says so`, `line 6 of docs/a.md says so`. A path alone does where it says something: `docs/a.md says so`.
+Words in brackets that are not square, such as `(E10 fuel)`, cite nothing. Neither does a number that is one of a list, a clause
+or an option, or that the text explains itself.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
-_NAMED_ID = rf"(?:{EVIDENCE_ID}|(?i:evidence) [0-9]{{1,4}}(?![0-9A-Za-z]))"
+_WORD = r"(?i:(?:evidence|sources?|doc(?:ument)?s?|quellen?|dokumente?|belege?)\.? (?:#|n[or]\. )?)"
+_NAMED_ID = rf"(?:{EVIDENCE_ID}|{_WORD}[0-9]{{1,3}}(?!\.?[0-9A-Za-z]))"
 _SPACED_ID = rf"(?:{_NAMED_ID}|E [0-9]{{1,4}}(?![0-9A-Za-z]))"
 CUE = (
     r"(?i:(?:see|also|cf|per|evidence|sources?|ref(?:erence)?s?|from|in|siehe|vgl|quellen?|belege?|voir|laut|e\.g)\b"
@@ -39,6 +41,13 @@ _NO_SUFFIX = (
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
 _PROSE_PATH = r"(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml)"
+# Behind the name of a document that is the source of its sentence.
+_SAYS = (
+    r"[`*_]{0,3} (?:also )?(?i:says?|states?|gives?|names?|mentions?|shows?|lists?|quotes?|puts|sets|requires?|confirms?"
+    r"|reports?|notes?|sagt|nennt|zeigt|besagt|verlangt|bestätigt|schreibt|dit|indique|donne|mentionne|précise|dice|indica|señala)\b"
+)
+_SAID_BY = re.compile(_SAYS)
+_ACCORDING = re.compile(r"(?i:\b(?:according to|as per|laut|gemäß|selon|d'après|según|secondo|volgens) [*_]{0,2})\Z")
 _PROSE_UNIT = "(?i:lines?|pages?|zeilen?|seiten?)"
 _PROSE_TO = "(?:(?: ?[-–] ?| (?:and|und|to|bis) )[0-9]{1,7})?"
 _OF = "(?:of|in|von|aus|der)"
@@ -49,11 +58,15 @@ _CITATION = re.compile(
     rf"|\({CUE}(?P<aside>{_NAMED_ID}(?:[^()\[\]\n]|{_INNER}){{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>(?:[^\[\]()\n:`]|{_INNER}){{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
-    rf"|(?:\[{CUE}|(?<!\])\((?i:sources?|quellen?|see|siehe|voir): ?)`?"
+    rf"|(?:\[|(?<![\]\w])\(){CUE}`?"
     rf"(?P<file>(?:[^\s\[\]():`]| ?{_INNER}){{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?![(:\[])"
-    rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)\s"
-    rf"{_OF}\s`?(?P<of>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?!\()"
-    rf"|(?<![\w/.:\[(`-])(?P<prose>{_PROSE_PATH}(?::p?|,? {_PROSE_UNIT} )[0-9]{{1,7}}{_PROSE_TO})(?![\w/]|:\S|[.-]\w| \[)"
+    rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)"
+    rf"(?:\s{_OF}\s`?(?P<of>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?)?[\])](?![(:\[])"
+    r"|(?<![^\W\dA-Z])(?<!\b\w)(?<![\]}])[\[【](?i:(?:sources?|quellen?|ref(?:erence)?s?)[:.]? )?"
+    r"(?P<numbers>[0-9]{1,2}(?:(?:[,;] ?|\]\[)[0-9]{1,2}){0,8})[\]】]"
+    r"(?![(\[:\w]|\s?[€$£%]|\s[A-Z]{3}\b)"
+    rf"|(?<![\w/.:\[(`-])(?P<prose>{_PROSE_PATH}(?:(?::p?|,? {_PROSE_UNIT} )[0-9]{{1,7}}{_PROSE_TO}|(?={_SAYS})))"
+    r"(?![\w/]|:\S|[.-]\w| \[)"
     rf"|(?<![\w\[(])(?P<told>{_PROSE_UNIT} [0-9]{{1,7}}{_PROSE_TO}) {_OF} `?(?P<told_of>{_PROSE_PATH})`?"
     r"(?![\w/]|:\S|[.-]\w| \[)"
     r"|(?<![^\W_])(?<!\w_)(?<![./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
@@ -66,14 +79,26 @@ _CITATION = re.compile(
 _LINK = re.compile(
     rf"(?<![!\\])\[(?!\^|{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
 )
-_NOTE = re.compile(r"(?m)^ {0,3}\[\^(?P<name>[^\[\]\s]{1,60})\]:(?P<words>.*)")
-_REFERENCE = re.compile(rf"\[\^(?P<name>(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}})\](?!:)")
+# `[^1]: docs/a.md`, `[1] docs/a.md` and an item `- [1] Pay the rent`, but not `[1] says so`.
+_NOTE = re.compile(
+    r"(?m)^ {0,3}(?:\[(?P<name>\^[^\[\]\s]{1,60})\]:|(?:[-+*] )?\[(?P<number>[0-9]{1,2})\]"
+    r"(?::|(?= +(?:[^\sa-z]|\S*[./]\S))))(?P<words>.*)"
+)
+_REFERENCE = re.compile(rf"\[(?P<name>\^(?!{EVIDENCE_ID})[^\[\]\s]{{1,60}}|[0-9]{{1,2}})\](?![:(])")
 # A name without folders that cites, whatever was read; others, such as `[Node.js]`, are words of the matter.
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|tsv|pdf|docx|xlsx|html?|eml)", re.IGNORECASE)
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={_NAMED_ID})")
-# `Evidence 1 and 2`
-_LISTED = re.compile(r"(?i:\bevidence) ([0-9]{1,4}(?:, [0-9]{1,4})*,? (?:and|und|et) [0-9]{1,4})\Z")
+# `Evidence 1 and 2`, `Sources 1, 3`, `Documents 1-3`
+_LISTED = re.compile(rf"\b{_WORD}([0-9]{{1,3}}(?:(?:, ?| ?[-–] ?|,? (?:and|und|et|&) )[0-9]{{1,3}})+)\Z")
+# `Option [1]`, `x = [1, 2]`, `"[2] The board meets`: numbers of something else
+_OF_OTHERS = re.compile(
+    r"(?:[=§#]|\b(?:options?|steps?|items?|points?|no|nr|n[uo]m(?:ber|mer|éro)s?|clauses?|art(?:icles?|ikel)?|abs(?:atz)?|satz|sections?"
+    r"|paragraphs?|fig(?:ure)?s?|tables?|rows?|columns?|versions?|phases?|questions?|levels?|priority|chapters?|interval|ranges?|between"
+    r"|scores?|ratings?|values?|vectors?|arrays?|lists?|ids?|is|are)\.?|(?<!source)(?<!sources)(?<!quelle)(?<!quellen)(?<!evidence):"
+    r"|(?:\A|\n) *>|(?<![^\s(>])[\"“„«‘])\s*\Z",
+    re.IGNORECASE,
+)
 _PART = re.compile(
     rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(·/#]|[-–—]\s|(?:in|at|from)\s)?\s*(?P<rest>.*)",
     re.DOTALL,
@@ -128,23 +153,25 @@ class CitedPlace:
 
 @dataclass(frozen=True)
 class Citation:
-    """A pair of brackets with one or more places in it. `remark`: words in it name no place."""
+    """A pair of brackets with one or more places in it. `remark`: words in it name no place. `terms`: those that the matter
+    may have for itself, such as `Document 1` or `[1]`."""
 
     start: int
     end: int
     text: str
     places: tuple[CitedPlace, ...]
     remark: bool = False
+    terms: tuple[str, ...] = ()
 
     @property
     def is_bare(self) -> bool:
-        """True for an id without brackets and without a place: `E1 says so`."""
-        return self.text[0] == "E" and self.places[0].first is None
+        """True for an id or a path without brackets and without lines: `E1 says so`, `docs/a.md says so`."""
+        return self.text[0] not in "[【(<{" and self.places[0].first is None
 
     @property
     def may_be_a_term(self) -> bool:
-        """True where a word of the matter, such as `E120`, looks like an id: without square brackets."""
-        return self.text[0] not in "[【"
+        """True where a word of the matter, such as `E120`, looks like an id: without square brackets, or by another name."""
+        return self.text[0] not in "[【" or bool(self.terms)
 
 
 class KnownPaths:
@@ -153,10 +180,13 @@ class KnownPaths:
 
     Each of these odd paths is hidden by as many letters of its own before a text is read, the longest first. One that
     reads as a citation of another path, such as `E1 a.md` beside `a.md`, is not: no name may draw citations to itself.
+    `only` is the path where there is just one, else empty.
     """
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         known = {*filter(None, paths)}
+        longest = max(known, key=len, default="")
+        self.only = longest if all(f"/{longest}".endswith(f"/{path}") for path in known) else ""
         self._ends = {path[at:] for path in known for at in (0, *(slash.end() for slash in re.finditer("/", path)))}
         odd = sorted({*_odd(known), *_odd(self._ends)}, key=lambda path: (len(path), path), reverse=True)
         self._letters = {path: chr(0xE000 + number) for number, path in enumerate(odd[:_MAX_ODD_PATHS])}
@@ -235,7 +265,9 @@ def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths)
     for start, end in spans:
         inside = text[start:end].strip("` ")
         places = list(_places("", paths.hidden(inside))) if len(inside) < _MAX_PLACE_CHARS else []
-        named_document = len(places) == 1 and places[0].first and _DOCUMENT.fullmatch(places[0].path)
+        named_document = len(places) == 1 and _DOCUMENT.fullmatch(places[0].path)
+        if named_document and not places[0].first:
+            named_document = _SAID_BY.match(text, end) or _ACCORDING.search(text, max(0, start - 20), start)
         if named_document and paths.is_named_by(paths.shown(places[0].path)):
             pieces += (text[at:start], f"[{inside}]")
             at = end
@@ -253,11 +285,16 @@ def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths)
 
 def footnotes(text: str, paths: KnownPaths) -> list[Citation]:
     """The references to footnotes that cite: each `[^1]` as a citation of the places that `[^1]: [E1: a.md:3]` names."""
-    notes = {
-        note["name"]: [place for each in citations(note["words"], bare=True, paths=paths) for place in each.places]
-        for note in _NOTE.finditer(text)
-    }
-    found = [each for each in _REFERENCE.finditer(text) if notes.get(each["name"])]
+    notes: dict[str, list[CitedPlace]] = {}
+    listed = [*_NOTE.finditer(text)]
+    for note in listed:
+        places = [place for each in citations(note["words"], bare=True, paths=paths) for place in each.places]
+        named = [
+            CitedPlace("", path[0]) for path in re.finditer(_PROSE_PATH, note["words"]) if paths.is_named_by(path[0])
+        ]
+        notes[note["name"] or note["number"]] = places or named
+    begins = {note.start() + note[0].index("[") for note in listed}
+    found = [each for each in _REFERENCE.finditer(text) if each.start() not in begins and notes.get(each["name"])]
     return [Citation(*each.span(), each[0], tuple(notes[each["name"]][:_MAX_IDS])) for each in found]
 
 
@@ -280,8 +317,22 @@ def _is_of_file(match: re.Match[str], paths: KnownPaths) -> bool:
     return "/" in name or _DOCUMENT.fullmatch(name) is not None or paths.is_named_by(paths.shown(name))
 
 
+def _document_of(match: re.Match[str], paths: KnownPaths) -> str:
+    """The document whose lines are cited without it: the last that its sentence names, or the only one that was read."""
+    before = re.split(r"[.!?:]\s|\n\s*\n", match.string[max(0, match.start() - 300) : match.start()])[-1]
+    named = [each[0] for each in re.finditer(_PROSE_PATH, before) if paths.is_named_by(each[0])]
+    return named[-1] if named else paths.only if match[0][0] == "[" else ""
+
+
 def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
+    notes = {note["number"] for note in _NOTE.finditer(text)}
     for match in _CITATION.finditer(text):
+        if match["numbers"]:
+            numbers = re.findall("[0-9]+", match["numbers"])
+            if notes.isdisjoint(numbers) and not _OF_OTHERS.search(text, max(0, match.start() - 20), match.start()):
+                ids = tuple(CitedPlace(f"E{int(number)}") for number in numbers)
+                yield Citation(*match.span(), match[0], ids, terms=tuple(f"[{number}]" for number in numbers))
+            continue
         if match["bare"]:
             if bare:
                 yield Citation(*match.span(), match[0], tuple(_part(match["bare"])[0]))
@@ -291,28 +342,32 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             if bare and paths.is_named_by(paths.shown(places[0].path)):
                 yield Citation(*match.span(), match[0], places)
             continue
-        if place := match["place"] or (match["of"] and f"{match['of']}, {match['lines']}"):
+        of = match["of"] or (_document_of(match, paths) if match["lines"] and bare else "")
+        if place := match["place"] or (of and f"{of}, {match['lines']}"):
             located = _LOCATED.fullmatch(place)
             if located is not None:
                 yield Citation(*match.span(), match[0], tuple(_places("", place)))
+            continue
+        if match["lines"]:
             continue
         if match["file"]:
             if _is_of_file(match, paths):
                 yield Citation(*match.span(), match[0], (CitedPlace("", _path(match["file"])),))
             continue
         inside = " ".join((match["inside"] or match["aside"]).split())
-        inside = _LISTED.sub(lambda listed: re.sub("[0-9]+", r"Evidence \g<0>", listed[1]), inside)
+        inside = _LISTED.sub(lambda listed: re.sub("[0-9]+", r"E\g<0>", listed[1]), inside)
         parts = [_part(part) for part in _TO_NEXT.split(inside)]
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
         target = match["target"] or ""
-        in_words = match[0][0] not in "[【" or re.match(r"E(?:vidence)? ", match["inside"] or "", re.IGNORECASE)
-        if remark and in_words and "§" not in inside:
+        in_words = match[0][0] not in "[【" or not re.match(EVIDENCE_ID, inside)
+        terms = tuple(re.findall(rf"{_WORD}[0-9]+", match[0])) if in_words else ()
+        if (remark and in_words and "§" not in inside) or (terms and match["target"]):
             continue
         if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
             linked = _linked(target)
             places = tuple(_places(places[0].id, linked)) if linked else places
-        yield Citation(*match.span(), match[0], places, remark)
+        yield Citation(*match.span(), match[0], places, remark, terms)
 
 
 def places_in(inside: str, paths: KnownPaths = _NO_PATHS) -> list[CitedPlace]:
@@ -328,7 +383,12 @@ def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:
     def space(match: re.Match[str]) -> str:
         return (
             match[0]
-            if match["bare"] or match["prose"] or match["told"] or (match["file"] and not _is_of_file(match, paths))
+            if match["bare"]
+            or match["prose"]
+            or match["told"]
+            or match["numbers"]
+            or (match["lines"] and not match["of"])
+            or (match["file"] and not _is_of_file(match, paths))
             else "\0"
         )
 

@@ -242,7 +242,7 @@ class Quotations:
         self.passages = passages
         self.figures = CitedFigures(passages, task, day)
         self._task = task
-        self._words: dict[str, bool] = {}  # ids that the matter itself uses as words
+        self._words: dict[str, bool] = {}  # what the matter itself uses as words
         self._spoken = tuple(said)
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
@@ -306,14 +306,18 @@ class Quotations:
         )
 
     def _is_term(self, cited: Citation) -> bool:
-        """True for `(E120)` or `E120` where what was read or asked uses the word."""
+        """True for `(E120)` or `E120` where what was read or asked uses the word; for `Document 1` and `[1]`, too. `[1]` is also
+        no citation where no evidence has the number."""
         ids = [place.id for place in cited.places if place.id and (cited.is_bare or place.id not in self.places.issued)]
-        for id in ids:
-            if id not in self._words:
-                word = re.compile(rf"\b{id}\b")
+        if ids and cited.terms and cited.terms[0][0] == "[":
+            return True
+        words = cited.terms or ids
+        for word in words:
+            if word not in self._words:
+                found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE if cited.terms else 0)
                 texts = (self._task, *(each.text for each in self.passages))
-                self._words[id] = any(word.search(text) for text in texts)
-        return any(self._words[id] for id in ids)
+                self._words[word] = any(found.search(text) for text in texts)
+        return any(self._words[word] for word in words)
 
     def _laid_out(
         self, text: str, code: Code, cited: Sequence[Citation]

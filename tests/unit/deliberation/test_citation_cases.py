@@ -43,3 +43,18 @@ def test_what_the_cited_lines_do_not_say_is_marked_and_nothing_else() -> None:
 @pytest.mark.parametrize("cases", [cases for _, cases in SETS])
 def test_the_cases_are_many(cases: dict[str, Any]) -> None:
     assert len(cases["right"]) + len(cases["wrong"]) >= 60
+
+
+@pytest.mark.parametrize(
+    ("text", "checked"),
+    [
+        ("The fee is 77 EUR [line 2].", "The fee is 77 EUR [not in the cited lines] [E1: docs/fees.md:2]."),
+        ("The fee is 50 EUR [lines 1-2].", "The fee is 50 EUR [E1: docs/fees.md:1-2]."),
+        ("Die Gebühr ist 77 EUR [Zeile 2].", "Die Gebühr ist 77 EUR [not in the cited lines] [E1: docs/fees.md:2]."),
+        ("The fee is low [line 9].", "The fee is low [line 9] [no such place]."),
+        ("The fee is 77 EUR (line 2).", "The fee is 77 EUR (line 2)."),
+    ],
+)
+def test_lines_alone_are_those_of_the_only_document_that_was_read(text: str, checked: str) -> None:
+    look = Quotations([Passage("E1", "docs/fees.md", 1, "# Fees\nThe fee is 50 EUR.")], ["E1"])
+    assert look.check(text).text == checked
