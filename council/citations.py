@@ -275,8 +275,9 @@ def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths)
         found = list(citations(inside, bare=True, paths=paths))
         between = [inside[one.end : other.start] for one, other in pairwise(found)]
         is_whole = found and found[0].start == 0 and found[-1].end == len(inside)
-        # `{E8}` and `[main.py]` are code.
+        # `{E8}`, `[main.py]` and `[1]` are code.
         named = all(each.places[0].id and (each.text[0] == "[" or each.places[0].first) for each in found)
+        named = named and not any(each.terms and each.text[1].isdigit() for each in found)
         if is_whole and named and not any(each.remark for each in found) and not "".join(between).strip(" ,;"):
             pieces += (text[at:start], inside)
             at = end
