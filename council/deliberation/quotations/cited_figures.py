@@ -37,7 +37,6 @@ from council.deliberation.quotations.days_and_hours import dates_as_numbers, sam
 from council.deliberation.quotations.figure import Ballot, Figure, Hedge
 from council.deliberation.quotations.figure_reading import (
     CROWNS,
-    SECTION,
     THING,
     figures,
     hedge_of,
@@ -45,7 +44,7 @@ from council.deliberation.quotations.figure_reading import (
 )
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import NAMED_NUMBER, Passage, Place
-from council.deliberation.quotations.table_cells import IN_THOUSANDS, Cells, unit_of
+from council.deliberation.quotations.table_cells import HEADING, IN_THOUSANDS, NUMBERED, Cells, unit_of
 from council.lines_and_pages import without_marks
 
 Standing = Literal["cited", "own", "missing"]
@@ -124,8 +123,6 @@ _OF_YEARS = re.compile(r"year|annual|\bp\. ?a\b|jahr|jähr|\bann[éouea]|\baño|
 _SUBJECTS = frozenset(
     {"the", "we", "you", "he", "she", "it", "they", "this", "our", "an", "all", "somebody", "someone"}
 )
-_HEADING = re.compile(r" {0,3}(#{1,6})\s")
-_SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _BLOCK = re.compile(rf"\n\s*\n|\n(?=[^\n]*\||{_ITEM.pattern})")
 _LISTED = re.compile(r",\s+(?:(?:and|und|et|y|e|en)\s)?|\s(?:and|und|et|y|e|en|&)\s")
@@ -383,6 +380,7 @@ class CitedFigures:
         self._today = FigureIndex(figures(day))
         self._left = {"counts": _MAX_DERIVED, "others": _MAX_DERIVED}
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
+        self._kept_lines = 0  # of all that is known
         self._cells: dict[int, Cells] = {}
         self._sources: dict[tuple[CitedPlace, ...], Sources] = {}
 
@@ -404,8 +402,9 @@ class CitedFigures:
     ) -> list[tuple[Figure, Standing]]:
         """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
         to, if any. `here`: all that the sentence cites."""
-        if sum(len(each.lines) for each in self._known.values()) > _MAX_KEPT_LINES:
+        if self._kept_lines > _MAX_KEPT_LINES:
             self._known.clear()
+            self._kept_lines = 0
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _DOUBLED.search(sentence) else []
         cited = tuple(dict.fromkeys(here[:_MAX_PLACES]))
         if cited not in self._sources:
@@ -593,6 +592,7 @@ class CitedFigures:
                     self._cells[number] = Cells(passage.path, lines)
                 if (key, own) not in self._known:
                     self._known[key, own] = _cited_lines(passage, self._cells[number], first, last)
+                    self._kept_lines += len(self._known[key, own].lines)
                 found.append(self._known[key, own])
         return found
 
@@ -602,12 +602,12 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     low, high = bisect_left(passage.numbers, first), bisect_right(passage.numbers, last)
     above: list[str] = []
     level = 7
-    begun = low < len(lines) and _SECTION.match(lines[low]) is not None
-    for line in reversed(lines[:low]):
-        if level == 7 and not begun and (section := _SECTION.match(line)):
+    begun = low < len(lines) and NUMBERED.match(lines[low]) is not None
+    for line in (lines[number] for number in reversed(cells.titles[: bisect_left(cells.titles, low)])):
+        if level == 7 and not begun and (section := NUMBERED.match(line)):
             begun = True
             above.append(section[0])
-        heading = _HEADING.match(line)
+        heading = HEADING.match(line)
         if heading and len(heading[1]) < level:
             level = len(heading[1])
             above.append(line)

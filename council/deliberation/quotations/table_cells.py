@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import CURRENCIES, figures
+from council.deliberation.quotations.figure_reading import CURRENCIES, SECTION, figures
 
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
@@ -26,6 +26,8 @@ _MEASURE = re.compile(
 )
 _THOUSANDS = re.compile(r"\b(?:k|T|Tsd|thousands?|Mio|millions?)\b", re.IGNORECASE)
 _AMOUNT = re.compile(r"[\s\"*(+–-]*[0-9][0-9.,'’ ]*(?<=[0-9])(?=[\s\"*)]*\Z)")
+HEADING = re.compile(r" {0,3}(#{1,6})\s")
+NUMBERED = re.compile(rf"[ *_]*{SECTION}[0-9]+")  # a section: `§ 7 Fees`
 _MIN_PART, _MAX_PART = 50, 150  # lines that are read together: a figure may go on in the next line, within a sentence
 
 
@@ -57,6 +59,11 @@ class Cells:
                 self._parts.append(number)
         self._read: dict[tuple[int, int, str], list[tuple[int, int, Figure]]] = {}
         self._numbering: dict[int, set[int]] = {}  # the columns that number the rows of a table, by its first line
+
+    @cached_property
+    def titles(self) -> list[int]:
+        """The lines that others stand below: headings and numbered sections. They are looked for once."""
+        return [number for number, line in enumerate(self.lines) if HEADING.match(line) or NUMBERED.match(line)]
 
     def _marks_of(self, line: str) -> list[int]:
         if self.is_csv:
