@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
@@ -448,15 +448,18 @@ class CitedFigures:
                 if support := self._support(figure, lines, here, sources, beside, sentence):
                     held[figure.start] = figure, support
             left = [(figure, places) for figure, places in left if figure.start not in held]
-        # `four children pay 32 EUR`: the writer supposes a number that no line holds.
+        # `four children pay 32 EUR`: the writer supposes a number that no line holds, or two at a price each.
         supposed: list[tuple[Figure, Support]] = [
-            (each, "counted") for each, _ in left if each.worded and each.is_count
+            (each, "counted") for each, _ in left[:_MAX_BESIDE] if each.worded and each.is_count
         ]
         for figure, places in left if supposed else ():
             lines = [each for place in places for each in self._lines_of(place)]
-            beside = [*supposed, *twice, *held.values()][:_MAX_BESIDE]
-            if figure.unit and (support := self._support(figure, lines, here, sources, beside, sentence)):
-                held |= {each.start: (each, kind) for each, kind in (*supposed, (figure, support))}
+            supposed.sort(key=lambda each: abs(each[0].start - figure.start))
+            for some in (*zip(supposed), *pairwise(supposed)) if figure.unit else ():
+                beside = [*some, *twice, *held.values()][:_MAX_BESIDE]
+                if self._support(figure, lines, here, sources, beside, sentence) == "follows":
+                    held |= {each.start: (each, support) for each, support in (*some, (figure, "follows"))}
+                    break
         # `640 EUR a year, so 1,280 EUR for two years`: the writer chose the time.
         named = [figure for figure, support in held.values() if support == "said" and figure.kind == "number"]
         for (figure, _), (factor, _) in permutations(left[:_MAX_BESIDE], 2):
