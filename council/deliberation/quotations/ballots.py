@@ -13,22 +13,23 @@ _NAMED_SIDES: tuple[Side, ...] = ("for", "against", "abstained")
 _APART = 60  # characters between two members of one ballot
 _CUE_CHARS, _CUE_BEHIND = 60, 25
 _VOTES = r"(?:votes?|(?:ja-?|nein-?|gegen)?stimmen?|voix|votos?|vot[oi]|stem(?:men)?|głos(?:y|ów)?)"
-_MAY_BE_ONE = re.compile(
-    r"vot|stimm|voix|stem|głos|against|gegen|contr|favou?r|tegen|abst|enth|asten|onth|\bja\b|\byes\b|dafür|\bayes?\b|carried|passed|lost"
-    r"|approved|rejected|adopted|defeated|resolved|elected|motion|agreed|decided|angenommen|abgelehnt|beschl|gewählt|entschied|ergebnis",
-    re.IGNORECASE,
-)
 _CAST = r"\bvot(?!iv)|(?<!be)(?<!über)(?<!zu)stimm(?!t mit|ung)|voix|\bstem|głos"
 _ONE_SIDE = re.compile(rf"{_CAST}|favou?r|dafür|dagegen", re.IGNORECASE)  # beside the only number of a ballot
 _VOTING = re.compile(
-    rf"{_CAST}|carried|passed|lost\b|approved|rejected|adopted|defeated|resolved|elected|motion|agreed|decided|angenommen"
-    r"|abgelehnt|beschl[ou]|gewählt|entschied|ergebnis|adopté|rejeté|aprobad|rechazad|approvat|respint|aangenomen|verworpen",
+    rf"{_CAST}|carried|passed|lost\b|approved|rejected|adopted|defeated|resolved|elected|motion|agreed|decided|angenommen|abgelehnt|beschl[ou]"
+    r"|gewählt|entschied|ergebnis|adopté|rejeté|aprob[aó]d?|rechaz[aó]d?|approvat|respint|aangenomen|verworpen",
     re.IGNORECASE,
 )
 _VERSUS = re.compile(
-    rf"\s*(?:\*\*)?(?:(?P<votes>{_VOTES})\s+)?(?:(?P<sure>against|gegen|contre|contra|contro|tegen)|to|zu|an?|à|:|[-–—])\s*(?:\*\*)?",
+    rf"\s*(?:\*\*)?(?:(?P<votes>{_VOTES})\s+)?(?:(?P<sure>against|gegen|contre|contra|contro|tegen)|to|zu|an?|à|:|(?P<dash>[-–—]))\s*(?:\*\*)?",
     re.IGNORECASE,
 )
+# What stands before `7-2`, unlike `bus 14-16`.
+_IN_FRONT = re.compile(
+    rf"(?:[,:(*|]|\b(?:by|with|of|at|was|is|were|mit|war|ist|par|de|por|con|met)|(?:{_VOTING.pattern})\w*)\s*\Z",
+    re.IGNORECASE,
+)
+_DOUBTFUL = re.compile(rf"\A(?!.*(?:{_CAST})).*\b(?:for|pour|voor|no)\W*\Z", re.IGNORECASE | re.DOTALL)
 _VOTES_BEHIND = re.compile(rf"[\s*]{{0,3}}{_VOTES}\b", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between|von|zwischen|entre|tra|fra|tussen|at|um)\s\Z", re.IGNORECASE)
 _PLAIN_NOUN = 4  # letters, from which on a word behind a pair names other things than votes
@@ -37,9 +38,9 @@ _BEI = re.compile(rf"\s*{_VOTES},?\s+(?:bei|with|avec|con|met|mit|and|und|et|y|e
 _OF = re.compile(r"\s(?:out )?(?:of|von|sur|de|di|van)\s(?:the |den |der |les |l[ao]s |de )?", re.IGNORECASE)
 _SIDES = (
     r"(?P<for>(?:for|pour|voor)\b(?!\s+(?:and|or|und|oder|et|ou|en|of)\s+(?:against|contre|tegen))|in favou?r"
-    r"|yes\b|ayes?\b|yeas?\b|dafür\b(?!\s+(?:und|oder)\s+dagegen)|ja\b|zustimm|oui\b|a favore?\b|favorevol|sí\b|sì\b)"
-    r"|(?P<against>against\b|no(?:es)?\b(?!\s+(?:longer|more|one))|nays?\b|dagegen\b|nein\b|gegenstimm|contre\b|(?:en )?contra\b"
-    r"|contrari|tegen\b|nee\b|przeciw)"
+    r"|yes\b(?!-(?!vot))|ayes?\b|yeas?\b|dafür\b(?!\s+(?:und|oder)\s+dagegen)|ja\b|zustimm|oui\b|a favore?\b|favorevol|sí\b|sì\b)"
+    r"|(?P<against>against\b|no(?:es)?\b(?!-(?!vot)|\s+(?:longer|more|one))|nays?\b|dagegen\b|nein\b|gegenstimm"
+    r"|contre\b|(?:en )?contra\b|contrari|tegen\b|nee\b|przeciw)"
     r"|(?P<abstained>abst(?!imm)[aei]|enth(?:alt|ielt)|asten|onth(?:oud|ield)|wstrzym)"
 )
 _BEHIND = re.compile(
@@ -68,9 +69,7 @@ _SENTENCE = re.compile(r"[.!?]\s|\n\s*\n")
 
 def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
     """The figures of a text, those of ballots with their sides and with all that the ballot says."""
-    if not _MAY_BE_ONE.search(text):
-        return list(found)
-    sides = sides_of(text, found)
+    sides, doubtful = sides_of(text, found)
     read = list(found)
     run: list[int] = []
     for at in (*(at for at, side in enumerate(sides) if side), len(found)):
@@ -78,7 +77,9 @@ def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
         goes_on = between and len(between) <= _APART and not _SENTENCE.search(between)
         if run and not (goes_on and sides[at] not in [sides[each] for each in run]):
             around = text[max(0, found[run[0]].start - _CUE_CHARS) : found[run[-1]].end + _APART]
-            if len(run) > 1 or sides[run[0]] == "abstained" or _ONE_SIDE.search(around):
+            if all(each in doubtful or sides[each] in ("one", "other") for each in run):
+                run = [each for each in run if each not in doubtful]
+            if len(run) > 1 or (run and (sides[run[0]] == "abstained" or _ONE_SIDE.search(around))):
                 ballot = tuple((sides[each], found[each].value) for each in run)
                 for each in run:
                     read[each] = replace(found[each], side=sides[each], ballot=ballot)
@@ -87,9 +88,11 @@ def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
     return read
 
 
-def sides_of(text: str, found: Sequence[Figure]) -> list[Side]:
-    """The side that each figure counts, by the words around it; empty for one that counts no votes."""
+def sides_of(text: str, found: Sequence[Figure]) -> tuple[list[Side], set[int]]:
+    """The side that each figure counts, by the words around it; empty for one that counts no votes. With those beside a plain
+    `for` or `no`, of which a ballot must name another side, too."""
     sides: list[Side] = []
+    doubtful: set[int] = set()
     countable = [
         each.kind == "number"
         and bool(each.values)
@@ -107,6 +110,8 @@ def sides_of(text: str, found: Sequence[Figure]) -> list[Side]:
         denied = named is behind and behind is not None and _DENIED.search(behind["words"])
         is_member = countable[at] and not denied
         sides.append(next((each for each in _NAMED_SIDES if named[each]), "for") if named and is_member else "")
+        if named and _DOUBTFUL.search(named[0]):
+            doubtful.add(at)
     for at, (one, other) in enumerate(pairwise(found)):
         if not (countable[at] and countable[at + 1]):
             continue
@@ -114,17 +119,20 @@ def sides_of(text: str, found: Sequence[Figure]) -> list[Side]:
         versus = _VERSUS.fullmatch(between)
         if _OF.fullmatch(between):  # `six of nine voted for it`
             sides[at : at + 2] = sides[at + 1], ""
+            doubtful |= {at} if at + 1 in doubtful else set()
         elif versus and sides[at + 1] != "abstained" and not _RANGE.search(text, max(0, one.start - 10), one.start):
             clause = _CLAUSE.split(text[max(0, one.start - _CUE_CHARS) : one.start])[-1]
             clause += _CLAUSE.split(text[other.end : other.end + _CUE_BEHIND])[0]
             ends = _VOTES_BEHIND.match(text, other.end)
-            cue = versus["votes"] or versus["sure"] or ends or _VOTING.search(clause)
+            is_object = not versus["dash"] or _IN_FRONT.search(text[max(0, one.start - _CUE_BEHIND) : one.start])
+            cue = versus["votes"] or versus["sure"] or ends or (is_object and _VOTING.search(clause))
             alone = ends or len(other.noun) < _PLAIN_NOUN or _VOTING.match(other.noun) or _GOES_ON.match(other.noun)
             if cue and alone:
                 sides[at : at + 2] = "one", "other"
+                doubtful -= {at, at + 1}
         elif not sides[at] and sides[at + 1] in ("against", "abstained") and _BEI.fullmatch(between):
             sides[at] = "for"
-    return sides
+    return sides, doubtful
 
 
 def is_of(said: Figure, known: Iterable[Ballot]) -> bool | None:
