@@ -15,9 +15,17 @@ _CUE_CHARS, _CUE_BEHIND = 60, 25
 _VOTES = r"(?:votes?|(?:ja-?|nein-?|gegen)?stimmen?|voix|votos?|vot[oi]|stem(?:men)?|głos(?:y|ów)?)"
 _CAST = r"\bvot(?!iv)|(?<!be)(?<!über)(?<!zu)stimm(?!t mit|ung)|voix|\bstem|głos"
 _ONE_SIDE = re.compile(rf"{_CAST}|favou?r|dafür|dagegen", re.IGNORECASE)  # beside the only number of a ballot
+_CARRIED = r"carried|passed|approved|adopted|angenommen|adopté|aprob[aó]d?|approvat|aangenomen"
+_LOST = r"lost\b|failed|rejected|defeated|abgelehnt|rejeté|rechaz[aó]d?|respint|verworpen"
 _VOTING = re.compile(
-    rf"{_CAST}|carried|passed|lost\b|approved|rejected|adopted|defeated|resolved|elected|motion|agreed|decided|angenommen|abgelehnt|beschl[ou]"
-    r"|gewählt|entschied|ergebnis|adopté|rejeté|aprob[aó]d?|rechaz[aó]d?|approvat|respint|aangenomen|verworpen",
+    rf"{_CAST}|{_CARRIED}|{_LOST}|resolved|elected|motion|agreed|decided|beschl[ou]|gewählt|entschied|ergebnis",
+    re.IGNORECASE,
+)
+# The outcome of a pair of votes; open where it is denied, or where more than the larger number decides it.
+_OUTCOME = re.compile(
+    rf"(?P<carried>{_CARRIED})|(?P<lost>{_LOST})|(?P<open>\b(?:not|never|nicht|ne|non?|niet)\b|n['’]t\b|third|drittel|\btiers|terci"
+    r"|\bterzi|derde|majorit|mehrheit|mayoría|maggioranza|meerderheid|need|requir|quorum"
+    r"|reject\b|abzulehnen|rejeter|rechazar|respingere|verwerpen)",  # `the motion to reject it was carried`
     re.IGNORECASE,
 )
 _VERSUS = re.compile(
@@ -68,7 +76,8 @@ _SENTENCE = re.compile(r"[.!?]\s|\n\s*\n")
 
 
 def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
-    """The figures of a text, those of ballots with their sides and with all that the ballot says."""
+    """The figures of a text, those of ballots with their sides and with all that the ballot says. `Lost by 2 votes to 7` names
+    its sides, and so does a bare `2 to 7`: the votes in favour are said first."""
     sides, doubtful = sides_of(text, found)
     read = list(found)
     run: list[int] = []
@@ -80,6 +89,15 @@ def with_ballots(text: str, found: Sequence[Figure]) -> list[Figure]:
             if all(each in doubtful or sides[each] in ("one", "other") for each in run):
                 run = [each for each in run if each not in doubtful]
             if len(run) > 1 or (run and (sides[run[0]] == "abstained" or _ONE_SIDE.search(around))):
+                held = {sides[each] for each in run}
+                if {"one", "other"} <= held <= {"one", "other", "abstained"}:
+                    one, other = (each for each in run if sides[each] != "abstained")
+                    said = {each.lastgroup for each in _OUTCOME.finditer(_clause(text, found[one], found[other]))}
+                    ahead = found[one].value - found[other].value
+                    # The larger number decides.
+                    if ahead and (said in ({"carried"}, {"lost"}) or (not said and ahead < 0)):
+                        is_for = (ahead > 0) == (said == {"carried"})
+                        sides[one], sides[other] = ("for", "against") if is_for else ("against", "for")
                 ballot = tuple((sides[each], found[each].value) for each in run)
                 for each in run:
                     read[each] = replace(found[each], side=sides[each], ballot=ballot)
@@ -121,8 +139,7 @@ def sides_of(text: str, found: Sequence[Figure]) -> tuple[list[Side], set[int]]:
             sides[at : at + 2] = sides[at + 1], ""
             doubtful |= {at} if at + 1 in doubtful else set()
         elif versus and sides[at + 1] != "abstained" and not _RANGE.search(text, max(0, one.start - 10), one.start):
-            clause = _CLAUSE.split(text[max(0, one.start - _CUE_CHARS) : one.start])[-1]
-            clause += _CLAUSE.split(text[other.end : other.end + _CUE_BEHIND])[0]
+            clause = _clause(text, one, other)
             ends = _VOTES_BEHIND.match(text, other.end)
             is_object = not versus["dash"] or _IN_FRONT.search(text[max(0, one.start - _CUE_BEHIND) : one.start])
             cue = versus["votes"] or versus["sure"] or ends or (is_object and _VOTING.search(clause))
@@ -135,9 +152,15 @@ def sides_of(text: str, found: Sequence[Figure]) -> tuple[list[Side], set[int]]:
     return sides, doubtful
 
 
+def _clause(text: str, one: Figure, other: Figure) -> str:
+    """The words around a pair of numbers, up to the next clause."""
+    before = _CLAUSE.split(text[max(0, one.start - _CUE_CHARS) : one.start])[-1]
+    return before + _CLAUSE.split(text[other.end : other.end + _CUE_BEHIND])[0]
+
+
 def is_of(said: Figure, known: Iterable[Ballot]) -> bool | None:
     """True when the most similar one of the ballots has this member too, False when it has another, None when it has none.
-    Where one of the two does not name its sides, the order of the numbers is open."""
+    Where one of the two neither names its sides nor has an outcome, the order of the numbers is open."""
     best: tuple[int, int, bool | None] = (-1, 0, None)
     for ballot in known:
         there = dict(ballot)
