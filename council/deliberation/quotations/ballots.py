@@ -25,7 +25,7 @@ _VOTING = re.compile(
 _OUTCOME = re.compile(
     rf"(?P<carried>{_CARRIED})|(?P<lost>{_LOST})|(?P<open>\b(?:not|never|nicht|ne|non?|niet)\b|n['’]t\b|third|drittel|\btiers|terci"
     r"|\bterzi|derde|majorit|mehrheit|mayoría|maggioranza|meerderheid|need|requir|quorum"
-    r"|reject\b|abzulehnen|rejeter|rechazar|respingere|verwerpen)",  # `the motion to reject it was carried`
+    r"|favou?r|reject\b|abzulehnen|rejeter|rechazar|respingere|verwerpen)",  # `the motion to reject it was carried`
     re.IGNORECASE,
 )
 _VERSUS = re.compile(
