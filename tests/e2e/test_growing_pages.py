@@ -237,7 +237,9 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     )
     unread = Stream(site.signed_in("nora"), f"{damaged}.live").until("could not be read")["data"]
     openly = unread.partition("<details")[0]
-    assert '<p class="callout bad">The input <code>' in openly, "that nobody read it stands beside the answer"
+    assert '<p class="callout bad">An input could not be read: <code>' in openly, (
+        "that nobody read it stands beside the answer"
+    )
     assert 'callout bad">Part 1' not in openly
 
 

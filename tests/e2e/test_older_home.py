@@ -107,9 +107,12 @@ def test_it_is_refused_by_name_until_a_daemon_or_repair_converts_it_and_then_say
     home, told = known
     refused = run_cli("status", cwd=home, env=environment())
     assert refused.returncode == 3
-    assert "its runs are in files" in refused.stderr
+    assert "some of what it keeps is in files" in refused.stderr
     assert "`council repair` converts them" in refused.stderr
-    assert "its runs are in files; no daily copy yet\n" in run_cli("doctor", cwd=home, env=environment()).stdout
+    assert (
+        "some of what it keeps is in files; no daily copy yet\n"
+        in run_cli("doctor", cwd=home, env=environment()).stdout
+    )
     converted = run_cli("repair", cwd=home, env=environment())
     assert "moved into the database: runs 3, of them unfinished 1" in converted.stdout, converted.stderr
     assert {run_id: journal_lines(home, run_id) for run_id in run_ids(home)} == told["journals"]

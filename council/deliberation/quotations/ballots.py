@@ -131,13 +131,13 @@ def sides_of(text: str, found: Sequence[Figure]) -> tuple[list[Side], set[int]]:
         if named and _DOUBTFUL.search(named[0]):
             doubtful.add(at)
     for at, (one, other) in enumerate(pairwise(found)):
-        if not (countable[at] and countable[at + 1]):
-            continue
         between = text[one.end : other.start]
         versus = _VERSUS.fullmatch(between)
-        if _OF.fullmatch(between):  # `six of nine voted for it`
-            sides[at : at + 2] = sides[at + 1], ""
+        if _OF.fullmatch(between):  # `six of nine voted for it`, `84 % of the 37 voted yes`
+            sides[at : at + 2] = sides[at + 1] if countable[at] else "", ""
             doubtful |= {at} if at + 1 in doubtful else set()
+        elif not (countable[at] and countable[at + 1]):
+            continue
         elif versus and sides[at + 1] != "abstained" and not _RANGE.search(text, max(0, one.start - 10), one.start):
             clause = _clause(text, one, other)
             ends = _VOTES_BEHIND.match(text, other.end)
