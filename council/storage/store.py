@@ -54,6 +54,7 @@ T = TypeVar("T")
 
 _BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win several times
 _MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept while the database takes none
+_LONE = 16  # after so many batches of a single job nobody is likely to join the next
 _LOCK_PATIENCE_S = 6.0  # for another process that writes, or moves the log into the file
 _LOCK_PAUSE_S = 0.001
 _INTERRUPT_S = 0.05
@@ -116,6 +117,7 @@ class Store:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._durable = True
+        self._lone = 0  # batches in a row in which one job alone was not deferred
         self._claimed = False
         self.damage: StorageFailed | None = None  # met in the file: nothing but a restore mends it
 
@@ -199,9 +201,11 @@ class Store:
         loop = get_running_loop()
         future = loop.create_future() if future is None else future
         self._hand_over(_Job(work, durable, then=then, future=future))
-        if now:
+        if now and self._lone < _LONE:
             # After what else the loop has at hand: others who go on now, and whom these let go on, write in the same transaction.
             loop.call_soon(loop.call_soon, begin)
+        elif now:
+            begin()
         return future
 
     def defer(self, work: Callable[[Tx], object]) -> None:
@@ -272,6 +276,7 @@ class Store:
         """One transaction of all `jobs`. When one raises, they are written again, each `apart`: then it undoes itself alone."""
         if not jobs:
             return
+        self._lone = self._lone + 1 if sum(not job.deferred for job in jobs) == 1 else 0
         # So is a lone deferred one: it is dropped for its own error, and kept for one of the database.
         apart = apart or (len(jobs) == 1 and jobs[0].deferred)
         one_raised = False

@@ -103,6 +103,16 @@ async def test_those_who_go_on_now_and_whom_these_let_go_on_write_in_one_transac
         assert one is other is next_one
 
 
+async def test_many_write_together_again_after_one_has_written_alone_for_long(store: Store) -> None:
+    async def write() -> Tx:
+        return await store.write(lambda tx: tx)
+
+    for _ in range(40):
+        await write()
+    together = [await asyncio.gather(*(write() for _ in range(8))) for _ in range(20)]
+    assert [len(set(map(id, written))) for written in together][-10:] == [1] * 10
+
+
 async def test_the_error_of_one_job_undoes_that_job_alone(store: Store) -> None:
     def fails(tx: Tx) -> None:
         tx.execute(SET_MARK, ("half", ""))
