@@ -143,7 +143,7 @@ class Run:
 
     @property
     def is_closed(self) -> bool:
-        """True when its end is recorded: nobody is asked any more."""
+        """True when its end is recorded: nobody is asked any more. So it is for a run that is only read."""
         return True
 
     @property

@@ -113,11 +113,15 @@ def test_a_secret_in_any_string_of_a_command_is_found_nowhere(home: Path, env: d
     assert not {canary for canary in (CANARY, name) if canary.encode() in whole(home)}
 
 
-def test_a_secret_in_the_argument_of_a_tool_is_found_nowhere(home: Path, env: dict[str, str]) -> None:
+def let_the_auditor_count(home: Path, script: str) -> None:
     (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
-    (home / "script.yaml").write_text(SCRIPT.replace("(apples)", rf"(\"{CANARY}\")"))
+    (home / "script.yaml").write_text(script)
     persona = home / "personas" / "auditor.md"
     persona.write_text(persona.read_text().replace("QUERY_CORTEX", "COUNT_NOTES", 1))
+
+
+def test_a_secret_in_the_argument_of_a_tool_is_found_nowhere(home: Path, env: dict[str, str]) -> None:
+    let_the_auditor_count(home, SCRIPT.replace("(apples)", rf"(\"{CANARY}\")"))
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         drop_command(home, NOTE, "note.json")
@@ -149,10 +153,7 @@ def test_a_control_command_has_arguments_of_its_own_and_asks_who_gives_it(home: 
 
 
 def test_an_agent_is_asked_by_one_system_and_uses_the_tool_of_another(home: Path, env: dict[str, str]) -> None:
-    (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
-    (home / "script.yaml").write_text(SCRIPT)
-    persona = home / "personas" / "auditor.md"
-    persona.write_text(persona.read_text().replace("QUERY_CORTEX", "COUNT_NOTES", 1))
+    let_the_auditor_count(home, SCRIPT)
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         drop_command(home, NOTE, "note.json")
