@@ -40,7 +40,8 @@ _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
-_PROSE_PATH = r"(?:[\w-]+/)*[\w-][\w.-]{0,200}\.(?:md|txt|csv|tsv|pdf|docx|html?|eml)"
+_ENDING = r"\.(?:md|txt|csv|tsv|pdf|docx|html?|eml)"
+_PROSE_PATH = rf"(?:[\w-]+/)*[\w-][\w.-]{{0,200}}{_ENDING}"
 # Behind the name of a document that is the source of its sentence.
 _SAYS = (
     r"[`*_]{0,3} (?:also )?(?i:says?|states?|gives?|names?|mentions?|shows?|lists?|quotes?|puts|sets|requires?|confirms?"
@@ -76,6 +77,8 @@ _CITATION = re.compile(
     r"[0-9]{1,7}(?: ?[-–] ?[0-9]{1,7})?(?(many)(?: (?:and|und|et|to|bis|à) [0-9]{1,7})?)(?(opened)\)))?)"
     r"(?![^\W_]|_\w|[/#-]|[:.]\w)"
 )
+# Each citation holds one of these. A text without any is not tried at each of its characters.
+_MAY_CITE = re.compile(rf"[\[【<{{(]|E[0-9]|{_ENDING}")
 _LINK = re.compile(
     rf"(?<![!\\])\[(?!\^|{CUE}`?{_SPACED_ID})(?P<label>[^\[\]\n]{{1,300}})\]\(<?(?P<target>[^()<>\s]{{1,600}})>?(?:\s[\"'][^\"\n]{{0,200}}[\"'])?\)"
 )
@@ -326,6 +329,8 @@ def _document_of(match: re.Match[str], paths: KnownPaths) -> str:
 
 
 def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
+    if _MAY_CITE.search(text) is None:
+        return
     notes = {note["number"] for note in _NOTE.finditer(text)}
     for match in _CITATION.finditer(text):
         if match["numbers"]:
