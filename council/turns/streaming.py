@@ -120,7 +120,7 @@ def visible(reply: str, keys: Collection[str] = (), *, whole: bool = False) -> s
             said = said[: block.start()]
             break
         at = end
-    openings = [opening.start() for opening in OPENING.finditer(said)]
+    openings = [opening.start() for opening in OPENING.finditer(said)] if "<" in said else []
     if openings and CLOSING.search(said, openings[-1]) is None:
         said = said[: openings[-1]]
     if whole:
