@@ -251,6 +251,7 @@ def _command(bubblewrap: str | None, environment: dict[str, str]) -> list[str]:
 
 
 def _in_memory(data: bytes) -> int:
+    """A file without a name: a temporary file would stay on disk, and an argument would show in the process list."""
     fd = os.memfd_create("cage")
     with open(fd, "wb", closefd=False) as file:
         file.write(data)
