@@ -1,5 +1,8 @@
 """Failed calls over HTTP, for every provider: their kind, what to say, and what to do. An exchange reads foreign bytes,
-so any exception can come out of it. The kind of a refusal follows from its words, then from its status."""
+so any exception can come out of it. The kind of a refusal follows from its words, then from its status.
+
+`unreachable`: the name of another machine does not resolve, or it refuses, resets, ignores or silently closes the connection.
+"""
 
 from __future__ import annotations
 
