@@ -168,7 +168,7 @@ def _warnings(
             if (given_chars := sum(sizes_chars.values())) > window_chars:
                 message = (
                     f"the inputs have about {given_chars:,} characters, but the window of {spelling} holds about "
-                    f"{window_chars:,}: the provider cuts off or refuses what does not fit"
+                    f"{window_chars:,}. The provider cuts off or refuses what does not fit"
                 )
                 fix = (
                     "give fewer files or parts of them; or serve the model with a larger context, and set context_tokens "

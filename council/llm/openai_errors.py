@@ -207,8 +207,8 @@ def fix_of_refusal(refusal: Refusal, server: Server, *, base_url: str, endpoint:
     table = f"[providers.{server.name}]"
     if refusal.about_context:
         return (
-            "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
-            f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
+            "prompt and answer do not fit into the model's context: shorten the inputs, or lower max_output_tokens. "
+            f"You can also serve the model with a larger context, and set context_tokens in {table} to what it holds."
         )
     if 300 <= refusal.status < 400:
         return f"write the address that it leads to, up to {endpoint}, as base_url into {table}."

@@ -470,8 +470,8 @@ class Settings(BaseModel):
     )
     key_source: Literal["auto", "keyring", "systemd", "environment", "file"] = Field(
         default="auto",
-        description="Where the key is that encrypts credentials and signs the audit: the system's keyring, the systemd "
-        "credential council-keys, CREDENTIAL_ENCRYPTION_KEY, or a file (docs/security.md).",
+        description="Where the key is that encrypts credentials and signs the audit (docs/security.md). `environment` is "
+        "CREDENTIAL_ENCRYPTION_KEY, `systemd` the credential council-keys.",
     )
     key_file: str | None = Field(
         default=None,

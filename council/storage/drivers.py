@@ -44,8 +44,8 @@ def driver_of(runtime: Path, database_url: str | None) -> SqliteDriver | Postgre
     if path.is_file() and _holds_rows(path):
         raise ConfigError(
             f"`database_url` is set, but .council/{DATABASE_FILE} has the data of this home.",
-            fix=f"remove `database_url` to continue with it; to start empty, move .council/{DATABASE_FILE} and {_HEAD_FILE} "
-            "away (`council journal RUN --jsonl` exports a run, `--import` imports it)",
+            fix=f"remove `database_url` to continue with it, or move .council/{DATABASE_FILE} and {_HEAD_FILE} away to start "
+            "empty. `council journal RUN --jsonl` exports a run, and `--import` imports it",
         )
     return PostgresDriver(database_url)
 

@@ -199,13 +199,13 @@ def declined(verdict: Verdict) -> str:
 _PLAIN = "The council did not take this on: {reason}."
 _ANSWERS: dict[Posture, str] = {
     "decline_explain_alternatives": (
-        "The council did not take this on: {reason}. What it can take on instead: the lawful and harmless side of the "
-        "matter, such as its rules, its history, or how people are kept safe; say which, and drop the task again."
+        "The council did not take this on: {reason}. It can take on the lawful and harmless side of the matter, such as its "
+        "rules, its history, or how people are kept safe. Say which, and drop the task again."
     ),
     "decline_care_resources": (
         "The council did not take this on, because {reason}. If that is you, or somebody near you: it matters that you are "
         "here, and you do not have to carry this alone. Please talk to somebody now, if you can: a person you trust, a "
-        "doctor, or a crisis line. findahelpline.com lists free and confidential ones for most countries; in the United States "
+        "doctor, or a crisis line. findahelpline.com lists free and confidential ones for most countries. In the United States "
         "and Canada, call or text 988. In danger, the local emergency number (112 or 911 in many countries) reaches help at "
         "once."
     ),
