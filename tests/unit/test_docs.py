@@ -32,7 +32,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if "://" not in link]
+    links = [link for link in re.findall(r"(?:\]\(|src=\")([^)\"\s]+)", prose(page)) if "://" not in link]
     found = [(link, page.parent / link.partition("#")[0] if link[0] != "#" else page) for link in links]
     assert [link for link, target in found if not target.exists()] == []
     named = [(link, target) for link, target in found if "#" in link and target.suffix == ".md" and "#L" not in link]
