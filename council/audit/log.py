@@ -320,7 +320,7 @@ def require_signer(tx: Tx, keys: Callable[[], Keyring]) -> None:
     if row is not None and keys().get(row[0]) is None:
         raise KeysRefused(
             f"the audit of this database is signed with the key {row[0][:16]}, which this home does not have.",
-            fix="use its original keys (docs/security.md, Keys). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
+            fix="use its original keys (docs/keys.md). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
             "or removed, or if another home uses the same database",
         )
 

@@ -470,7 +470,7 @@ class Settings(BaseModel):
     )
     key_source: Literal["auto", "keyring", "systemd", "environment", "file"] = Field(
         default="auto",
-        description="Where the key is that encrypts credentials and signs the audit (docs/security.md). `environment` is "
+        description="Where the key is that encrypts credentials and signs the audit (docs/keys.md). `environment` is "
         "CREDENTIAL_ENCRYPTION_KEY, `systemd` the credential council-keys.",
     )
     key_file: str | None = Field(
