@@ -6,6 +6,7 @@ multiplied and divides, but it is not added.
 
 from __future__ import annotations
 
+import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
@@ -124,6 +125,8 @@ def follows(said: Figure, given: Operands) -> bool:
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
     all_cited = [*cited, *ranked[nearest:]]
+    votes = {each.votes_cast for each in cited if each.side}
+    others = [each.value for each in cited if not each.side and not each.unit and each.text not in YEARS]
     alike = [[each for each in run if each.unit == said.unit and each.text not in YEARS] for run in (beside, sources)]
     alike += [list(column) for column in given.columns if {each.unit for each in column} <= {"", said.unit}]
     averages = [sum(each.value for each in run) / len(run) for run in alike if given.averaged and len(run) > 1]
@@ -146,6 +149,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or _is_share(said, beside, sources, given)
         or _is_end_of_term(said, given)
         or _is(said, averages)
+        or (not said.unit and _is(said, [*votes, *(each - cast for each, cast in product(others, votes))]))
     )
 
 
@@ -166,10 +170,10 @@ def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> b
     large = min(one.value, other.value) >= _SMALL and "" in (one.unit, other.unit)
     if not said.unit and (one.unit == other.unit or large) and one.bare and other.bare:  # `five thousand more` of hours
         one, other = (replace(each, values=each.bare, unit="") for each in (one, other))
-    sums = [one.value + other.value, abs(one.value - other.value)]
     adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said, said.value)
-    parts = (*_parts(said, one, other), *_parts(said, other, one))
-    return _is(said, [*(sums if adds else ()), *_products(said, one, other), *parts])
+    found = [*_products(said, one, other), *_parts(said, one, other), *_parts(said, other, one)]
+    found += [abs(one.value - other.value)] if adds else []
+    return _is(said, found) or (adds and _is(said, [one.value + other.value]) and _are_apart((one, other)))
 
 
 def _adds_to_product(said: Figure, one: Figure, other: Figure, added: Figure) -> bool:
@@ -260,7 +264,7 @@ def _is_sum(
     one may be subtracted from two, or two from one. A column is also added up with its signs."""
     alike = [each for each in cited if each.value and _may_add(said, (each,))]
     triples = combinations(alike, 3) if len(alike) <= _MAX_TRIPLES else ()
-    if any(_may_add(said, three) and _is(said, [sum(each.value for each in three)]) for three in triples):
+    if any(_adds_up(said, three) for three in triples):
         return True
     if said.value >= _SMALL:
         measured = [each.value for each in alike if each.unit == said.unit or (not each.unit and each.value >= _SMALL)]
@@ -278,14 +282,25 @@ def _is_sum(
 def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
     """True for the sum of neighbours; of a long column, only for that of all, with or without a last line for the total."""
     if len(run) > _MAX_OPERANDS:
-        return any(_is(said, [sum(each.value for each in part)]) and _may_add(said, part) for part in (run, run[:-1]))
+        return _adds_up(said, run) or _adds_up(said, run[:-1])
     for first in range(len(run) - 1):
         total = run[first].value
         for at, each in enumerate(run[first + 1 :], first + 2):
             total += each.value
-            if _is(said, [total]) and _may_add(said, run[first:at]):
+            if _is(said, [total]) and _adds_up(said, run[first:at]):
                 return True
     return False
+
+
+def _adds_up(said: Figure, parts: Sequence[Figure]) -> bool:
+    return _is(said, [sum(each.value for each in parts)]) and _may_add(said, parts) and _are_apart(parts)
+
+
+def _are_apart(parts: Sequence[Figure]) -> bool:
+    """False where a vote is added to a number that may hold those who voted, for it is no smaller: `4 votes to 1, six were
+    present`."""
+    least = min((each.votes_cast for each in parts if len(each.ballot) > 1), default=math.inf)
+    return all(each.side or each.value < least for each in parts)
 
 
 def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure], given: Operands) -> bool:
@@ -308,7 +323,9 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure],
         named = {max(each.values): each for each in beside if each.unit == unit}
         largest, total = max(alike), sum(alike, Fraction(0))  # one of them may be what the others are parts of
         all_of_it = {total: replace(alike[largest], values=frozenset({total}))} if total != 2 * largest else alike
-        for wholes in (alike, named, {largest: alike[largest]}, alike | all_of_it):
+        votes = [(each, Fraction(each.votes_cast)) for each in countable if each.side and each.unit == unit]
+        cast = {number: replace(each, values=frozenset({number})) for each, number in votes}
+        for wholes in (alike, named, {largest: alike[largest]}, alike | all_of_it, cast):
             if len(wholes) * len(alike) <= most:
                 both = [pair for pair in product(wholes.values(), alike.values()) if pair[0].value != pair[1].value]
                 pairs += [*both, *((other, one) for one, other in both)]

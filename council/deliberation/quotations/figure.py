@@ -55,6 +55,11 @@ class Figure:
         """The same without the unit."""
         return max(map(float, self.bare))
 
+    @cached_property
+    def votes_cast(self) -> float:
+        """All votes of its ballot."""
+        return sum(votes for _, votes in self.ballot)
+
     @property
     def length(self) -> Figure:
         """A time of day, read as a length of time: `1:20` in a column of them."""
