@@ -5,7 +5,9 @@ People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.m
 `【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]`, `[docs/a.md]` or `[a.md]` without an id. So do
 `(Evidence 1, line 3)` and `(lines 3 and 4 of a.md)`. They write `[1]`, `[2, 3]`, `[Source 1]`, `[Doc 1, line 3]` and `[line 3]`.
 A link to what was read, such as `[the budget](docs/budget.csv#L3)`, cites it. In prose an id or a path does with its place:
-`E1, line 8, says so`, `line 6 of docs/a.md says so`. A path alone does where it says something: `docs/a.md says so`.
+`E1, line 8, says so`, `line 6 of docs/a.md says so`. A path alone does where it says something: `docs/a.md says so`,
+`according to docs/a.md`. `(line 3)` and `[1-3]` are read, too. A document that was not read, such as `gone.md` here, cites
+where its sentence says something by it: `gone.md says so`, `it is cheap (gone.md)`.
 Words in brackets that are not square, such as `(E10 fuel)`, cite nothing. Neither does a number that is one of a list, a clause
 or an option, or that the text explains itself.
 """
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from urllib.parse import unquote
 
-from council.lines_and_pages import spelled
+from council.lines_and_pages import is_paged, spelled
 
 UNVERIFIED = "[unverified]"
 NO_SUCH_EVIDENCE = "[no such evidence]"
@@ -48,7 +50,28 @@ _SAYS = (
     r"|reports?|notes?|sagt|nennt|zeigt|besagt|verlangt|bestätigt|schreibt|dit|indique|donne|mentionne|précise|dice|indica|señala)\b"
 )
 _SAID_BY = re.compile(_SAYS)
-_ACCORDING = re.compile(r"(?i:\b(?:according to|as per|laut|gemäß|selon|d'après|según|secondo|volgens) [*_]{0,2})\Z")
+_ACCORDING = re.compile(
+    r"(?i:\b(?:according to|as per|as (?:stated|given|shown|listed|noted|written) in|laut|gemäß|selon|d'après|según"
+    r"|secondo|volgens) [*_]{0,2})\Z"
+)
+_ASKED = re.compile(  # of what a document says
+    r"\b(?:if|whether|what|unless|until|once|when|should|must|nothing|ob|wenn|falls|sobald|was|nichts|si|se|my|meine?[rmns]?)\b",
+    re.IGNORECASE,
+)
+# In a sentence that merely names a document, which is written, sent, looked for or called so.
+_MENTIONED = re.compile(
+    r"\b(?:file|document|attachment|append\w*|annex|spreadsheet|sheet|template|folder|draft|writ(?:e|ten)|sav(?:e|ed|ing)|stored?"
+    r"|creat\w*|ma[kd]e|renam\w*|cop(?:y|ied)|upload\w*|download\w*|delet\w*|sen[dt]|open|(?:un)?read|need\w*|missing|put|call(?:s|ed)?"
+    r"|name[ds]?|attach\w*|add|prepar\w*|fill|updat\w*|\w*datei\w*|\w*dokument\w*|anhang|anlage|vorlage|ordner|entwurf|\w*schr(?:ei|ie)b\w*"
+    r"|\w*speicher\w*|erstell\w*|anleg\w*|\w*nenn\w*|heißt|kopier\w*|lösch\w*|schick\w*|\w*send\w*|lesen?|gelesen|brauch\w*|fehl\w*)\b"
+    r"|\b(?:list|table|letter|mail|minutes|report|notes?|plan|offer|\w*liste|\w*tabelle|brief|protokoll|bericht|\w*plan|angebot)[*_]*\s\Z",
+    re.IGNORECASE,
+)
+# Before the line of something else than a document.
+_LINE_OF = re.compile(
+    r"\b(?:tram|bus|train|metro|subway|underground|tube|ferry|\w*bahn|\w*fähre)[*_]*\s\Z", re.IGNORECASE
+)
+_CLOSES = re.compile(r"[*_]*(?:[.,;:!?]|\s*(?:\Z|\n|(?:and|but|und|aber|et)\b))")  # a clause
 _PROSE_UNIT = "(?i:lines?|pages?|zeilen?|seiten?)"
 _PROSE_TO = "(?:(?: ?[-–] ?| (?:and|und|to|bis) )[0-9]{1,7})?"
 _OF = "(?:of|in|von|aus|der)"
@@ -64,9 +87,9 @@ _CITATION = re.compile(
     rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)"
     rf"(?:\s{_OF}\s`?(?P<of>[^\s\[\]():`]{{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?)?[\])](?![(:\[])"
     r"|(?<![^\W\dA-Z])(?<!\b\w)(?<![\]}])[\[【](?i:(?:sources?|quellen?|ref(?:erence)?s?)[:.]? )?"
-    r"(?P<numbers>[0-9]{1,2}(?:(?:[,;] ?|\]\[)[0-9]{1,2}){0,8})[\]】]"
+    r"(?P<numbers>[0-9]{1,2}(?:(?:[,;] ?|\]\[| ?[-–] ?)[0-9]{1,2}){0,8})[\]】]"
     r"(?![(\[:\w]|\s?[€$£%]|\s[A-Z]{3}\b)"
-    rf"|(?<![\w/.:\[(`-])(?P<prose>{_PROSE_PATH}(?:(?::p?|,? {_PROSE_UNIT} )[0-9]{{1,7}}{_PROSE_TO}|(?={_SAYS})))"
+    rf"|(?<![\w/.:\[(`-])(?P<prose>{_PROSE_PATH}(?:(?::p?|,? {_PROSE_UNIT} )[0-9]{{1,7}}{_PROSE_TO})?)"
     r"(?![\w/]|:\S|[.-]\w| \[)"
     rf"|(?<![\w\[(])(?P<told>{_PROSE_UNIT} [0-9]{{1,7}}{_PROSE_TO}) {_OF} `?(?P<told_of>{_PROSE_PATH})`?"
     r"(?![\w/]|:\S|[.-]\w| \[)"
@@ -96,7 +119,7 @@ _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|e
 _LISTED = re.compile(rf"\b{_WORD}([0-9]{{1,3}}(?:(?:, ?| ?[-–] ?|,? (?:and|und|et|&) )[0-9]{{1,3}})+)\Z")
 # `Option [1]`, `x = [1, 2]`, `"[2] The board meets`: numbers of something else
 _OF_OTHERS = re.compile(
-    r"(?:[=§#]|\b(?:options?|steps?|items?|points?|no|nr|n[uo]m(?:ber|mer|éro)s?|clauses?|art(?:icles?|ikel)?|abs(?:atz)?|satz|sections?"
+    r"(?:[=§#]|\b(?:options?|steps?|stages?|scales?|grades?|groups?|rated?|items?|points?|no|nr|n[uo]m(?:ber|mer|éro)s?|clauses?|art(?:icles?|ikel)?|abs(?:atz)?|satz|sections?"
     r"|paragraphs?|fig(?:ure)?s?|tables?|rows?|columns?|versions?|phases?|questions?|levels?|priority|chapters?|interval|ranges?|between"
     r"|scores?|ratings?|values?|vectors?|arrays?|lists?|ids?|is|are)\.?|(?<!source)(?<!sources)(?<!quelle)(?<!quellen)(?<!evidence):"
     r"|(?:\A|\n) *>|(?<![^\s(>])[\"“„«‘])\s*\Z",
@@ -123,6 +146,7 @@ _PRIVATE = re.compile(r"([\ue000-\uf8ff])\1*")  # characters that no text has a 
 _MAX_ODD_PATHS = 6_400  # as many as there are of them
 _PLAIN_PATH = re.compile(rf"(?!.*\b{EVIDENCE_ID})[\w./-]+")
 _MAX_PLACE_CHARS = 600
+_STEM = 4  # letters
 _MAX_IDS = 40  # of a range of ids, and places of a footnote
 
 
@@ -269,10 +293,9 @@ def without_code(text: str, spans: Sequence[tuple[int, int]], paths: KnownPaths)
         inside = text[start:end].strip("` ")
         places = list(_places("", paths.hidden(inside))) if len(inside) < _MAX_PLACE_CHARS else []
         named_document = len(places) == 1 and _DOCUMENT.fullmatch(places[0].path)
-        if named_document and not places[0].first:
-            named_document = _SAID_BY.match(text, end) or _ACCORDING.search(text, max(0, start - 20), start)
-        if named_document and paths.is_named_by(paths.shown(places[0].path)):
-            pieces += (text[at:start], f"[{inside}]")
+        known = named_document and paths.is_named_by(paths.shown(places[0].path))
+        if named_document and (known if places[0].first else _is_source(text, start, end)):
+            pieces += (text[at:start], f"[{inside}]" if known else inside)
             at = end
             continue
         found = list(citations(inside, bare=True, paths=paths))
@@ -314,18 +337,44 @@ def _linked(target: str) -> str:
     return target.replace("#L", ":").replace("#page=", ":p")
 
 
-def _is_of_file(match: re.Match[str], paths: KnownPaths) -> bool:
+def _before(text: str, at: int) -> str:
+    """The sentence up to there."""
+    return re.split(r"[.!?:]\s|\n\s*\n", text[max(0, at - 300) : at])[-1]
+
+
+def _is_source(text: str, start: int, end: int) -> bool:
+    """True for the name of a document that its sentence says something by: `a.md says so`, `according to a.md`."""
+    told = _SAID_BY.match(text, end) or _ACCORDING.search(text, max(0, start - 20), start)
+    return told is not None and not _ASKED.search(_before(text, start))
+
+
+def _is_of_file(match: re.Match[str], paths: KnownPaths, *, told: bool = False) -> bool:
+    """True for a file in brackets that is cited. `told`: also in round ones that close what is said by an unknown document."""
     name = match["file"]
-    if match[0][0] == "(" or match[0][-1] == ")":
-        return match[0][0] == "(" and match[0][-1] == ")" and paths.is_named_by(paths.shown(name))
-    return "/" in name or _DOCUMENT.fullmatch(name) is not None or paths.is_named_by(paths.shown(name))
+    brackets = match[0][0] + match[0][-1]
+    if paths.is_named_by(paths.shown(name)):
+        return brackets in ("[]", "()")
+    is_document = _DOCUMENT.fullmatch(name) is not None
+    if brackets == "[]":
+        return "/" in name or is_document
+    before = _before(match.string, match.start())
+    if not (told and is_document and brackets == "()" and " " in before.strip()):
+        return False
+    word = before.rstrip("*_ ").rpartition(" ")[2].lower()
+    if len(word) >= _STEM and name.rpartition("/")[2].lower().startswith(word[:_STEM]):  # `the rules (rules.md)`
+        return False
+    closes = _CLOSES.match(match.string, match.end()) is not None
+    return closes and not (_MENTIONED.search(before) or _ASKED.search(before))
 
 
 def _document_of(match: re.Match[str], paths: KnownPaths) -> str:
     """The document whose lines are cited without it: the last that its sentence names, or the only one that was read."""
-    before = re.split(r"[.!?:]\s|\n\s*\n", match.string[max(0, match.start() - 300) : match.start()])[-1]
+    before = _before(match.string, match.start())
     named = [each[0] for each in re.finditer(_PROSE_PATH, before) if paths.is_named_by(each[0])]
-    return named[-1] if named else paths.only if match[0][0] == "[" else ""
+    other = match[0][0] == "(" and (
+        _LINE_OF.search(before) or (match["lines"][0] in "pPsS" and not is_paged(paths.only))
+    )
+    return named[-1] if named else "" if other else paths.only
 
 
 def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
@@ -334,10 +383,16 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
     notes = {note["number"] for note in _NOTE.finditer(text)}
     for match in _CITATION.finditer(text):
         if match["numbers"]:
-            numbers = re.findall("[0-9]+", match["numbers"])
-            if notes.isdisjoint(numbers) and not _OF_OTHERS.search(text, max(0, match.start() - 20), match.start()):
-                ids = tuple(CitedPlace(f"E{int(number)}") for number in numbers)
-                yield Citation(*match.span(), match[0], ids, terms=tuple(f"[{number}]" for number in numbers))
+            spelled_out = re.sub(" ?[-–] ?", "-", match["numbers"])
+            ranges = [[*map(int, each.split("-"))] for each in re.split(r"[,;\]\[ ]+", spelled_out)]
+            numbers = [str(number) for each in ranges for number in range(each[0], each[-1] + 1)]
+            is_range = len(spelled_out.split("-")) > 1
+            goes_on = is_range and not (_CLOSES.match(text, match.end()) or _SAID_BY.match(text, match.end()))
+            of_others = goes_on or _OF_OTHERS.search(text, max(0, match.start() - 20), match.start())
+            if numbers and notes.isdisjoint(numbers) and not of_others:
+                ids = tuple(CitedPlace(f"E{number}") for number in numbers)
+                words = dict.fromkeys((*numbers, match["numbers"]) if is_range else numbers)
+                yield Citation(*match.span(), match[0], ids, terms=tuple(f"[{each}]" for each in words))
             continue
         if match["bare"]:
             if bare:
@@ -345,19 +400,21 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             continue
         if prose := match["prose"] or (match["told_of"] and f"{match['told_of']}, {match['told']}"):
             places = tuple(_places("", prose))
-            if bare and paths.is_named_by(paths.shown(places[0].path)):
+            located = places[0].first is not None
+            if bare and (
+                paths.is_named_by(paths.shown(places[0].path)) if located else _is_source(text, *match.span())
+            ):
                 yield Citation(*match.span(), match[0], places)
             continue
         of = match["of"] or (_document_of(match, paths) if match["lines"] and bare else "")
         if place := match["place"] or (of and f"{of}, {match['lines']}"):
-            located = _LOCATED.fullmatch(place)
-            if located is not None:
+            if _LOCATED.fullmatch(place):
                 yield Citation(*match.span(), match[0], tuple(_places("", place)))
             continue
         if match["lines"]:
             continue
         if match["file"]:
-            if _is_of_file(match, paths):
+            if _is_of_file(match, paths, told=bare):
                 yield Citation(*match.span(), match[0], (CitedPlace("", _path(match["file"])),))
             continue
         inside = " ".join((match["inside"] or match["aside"]).split())

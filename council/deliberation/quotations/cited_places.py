@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from council.citations import CitedPlace, KnownPaths
+from council.citations import Citation, CitedPlace, KnownPaths
 from council.deliberation.quotations.passages import Passage
 from council.lines_and_pages import in_words, is_paged
 
@@ -26,6 +26,12 @@ class Places:
             of_id.setdefault(passage.id, []).append((passage.first_line, passage.last_line))
         self.names = frozenset(name for path in self.spans for name in (path, path.rsplit("/", 1)[-1]))
         self.paths = KnownPaths(self.names)
+
+    def is_unread(self, cited: Citation) -> bool:
+        """True for the name of a document that was not read, where it stands without square brackets and lines."""
+        place = cited.places[0]
+        is_name = cited.text[0] not in "[【<{" and not place.id and place.first is None
+        return is_name and self.judged(place)[1] == "place"
 
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""

@@ -268,8 +268,15 @@ class Quotations:
         skipped = code.stretches()
         named = [each for each in citations(text, bare=True, paths=paths) if skipped.around(each.start) is None]
         named = [each for each in named if not (each.may_be_a_term and self._is_term(each))]
+        unread = {each.start for each in named if self.places.is_unread(each)}
+        others = [each for each in named if each.start not in unread]
+        ends = Layout(text, (), others).ends if unread else []
+        told = {bisect_right(ends, each.start) for each in others}  # sentences that tell of it by another source
+        named = [each for each in named if each.start not in unread or bisect_right(ends, each.start) not in told]
         cited = [
-            each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
+            each
+            for each in named
+            if not each.is_bare or each.start in unread or _CITING.search(text, max(0, each.start - 20), each.start)
         ]
         notes = [each for each in footnotes(text, paths) if skipped.around(each.start) is None]
         edits = _Edits()

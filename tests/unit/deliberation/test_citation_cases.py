@@ -52,7 +52,12 @@ def test_the_cases_are_many(cases: dict[str, Any]) -> None:
         ("The fee is 50 EUR [lines 1-2].", "The fee is 50 EUR [E1: docs/fees.md:1-2]."),
         ("Die Gebühr ist 77 EUR [Zeile 2].", "Die Gebühr ist 77 EUR [not in the cited lines] [E1: docs/fees.md:2]."),
         ("The fee is low [line 9].", "The fee is low [line 9] [no such place]."),
-        ("The fee is 77 EUR (line 2).", "The fee is 77 EUR (line 2)."),
+        ("The fee is 77 EUR (line 2).", "The fee is 77 EUR [not in the cited lines] [E1: docs/fees.md:2]."),
+        ("The fee is 77 EUR (see lines 1-2).", "The fee is 77 EUR [not in the cited lines] [E1: docs/fees.md:1-2]."),
+        ("Die Gebühr ist 50 EUR (Zeile 2).", "Die Gebühr ist 50 EUR [E1: docs/fees.md:2]."),
+        ("The fee is low (line 9).", "The fee is low (line 9) [no such place]."),
+        ("We take the tram (line 9) for 3 EUR.", "We take the tram (line 9) for 3 EUR."),
+        ("The brochure (page 7) names 3 EUR.", "The brochure (page 7) names 3 EUR."),
     ],
 )
 def test_lines_alone_are_those_of_the_only_document_that_was_read(text: str, checked: str) -> None:

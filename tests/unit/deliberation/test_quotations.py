@@ -457,7 +457,7 @@ def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotat
             "It grows (as it said (twice) in [E1: docs/needs.md:2]).",
         ),
         ("It grows (needs.md), as load(needs.md) says.", "It grows [E1: docs/needs.md], as load(needs.md) says."),
-        ("It grows (other.md), says `other.md:2`.", "It grows (other.md), says `other.md:2`."),
+        ("We write it down (other.md), says `other.md:2`.", "We write it down (other.md), says `other.md:2`."),
         ("It grows [E1: 2-4].", "It grows [E1: docs/needs.md:2-4]."),
         ("It grows [E1: docs/needs.md:2, 4].", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
     ],
