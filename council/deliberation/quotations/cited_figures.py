@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations, pairwise, permutations
+from itertools import chain, combinations, pairwise, permutations
 from typing import Literal
 
 from council.citations import CitedPlace
@@ -327,8 +327,26 @@ class FigureIndex:
         return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
 
     @cached_property
-    def ballots(self) -> list[Ballot]:
-        return list(dict.fromkeys(each.ballot for each in self.figures if each.side))
+    def _ballots(self) -> dict[object, dict[Ballot, int]]:
+        """The ballots by each of their numbers, and of each list of sides the first, with their order."""
+        ballots: dict[object, dict[Ballot, int]] = {}
+        for at, each in enumerate(self.figures):
+            for _, votes in each.ballot:
+                ballots.setdefault(votes, {}).setdefault(each.ballot, at)
+            if each.side:
+                ballots.setdefault(tuple(side for side, _ in each.ballot), {each.ballot: at})
+        return ballots
+
+    @property
+    def has_ballot(self) -> bool:
+        return any(len(each) > 1 for each in self._ballots if isinstance(each, tuple))
+
+    def ballots_like(self, said: Figure) -> list[Ballot]:
+        """The same ballot, or else those that have a number of it, and one of each kind: others are no nearer to it."""
+        found: dict[Ballot, int] = {}
+        for key in (*(votes for _, votes in said.ballot), *(each for each in self._ballots if isinstance(each, tuple))):
+            found |= self._ballots.get(key, {})
+        return [said.ballot] if said.ballot in found else sorted(found, key=lambda each: found[each])
 
     def says_number(self, said: Figure) -> bool:
         """True for a bare number of no ballot that says the same."""
@@ -486,12 +504,11 @@ class CitedFigures:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
         if figure.side and not _spoken_of(sentence)["added"]:
             indexes = (self._asked, *(each.index for each in lines))
-            ballots = [ballot for each in indexes for ballot in each.ballots]
-            if (is_member := is_of(figure, ballots)) is not None:
+            if (is_member := is_of(figure, chain(*(each.ballots_like(figure) for each in indexes)))) is not None:
                 return "said" if is_member else None
             if any(each.says_number(figure) for each in indexes):
                 return "said"
-            has_ballot = any(len(each) > 1 for each in ballots)
+            has_ballot = any(each.has_ballot for each in indexes)
             counted = figure.value in {count for each in lines for count in each.counts}
             return (
                 "counted" if counted or (not has_ballot and self._is_counted(figure, lines, here, sentence)) else None
