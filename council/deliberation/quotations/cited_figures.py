@@ -208,22 +208,26 @@ class CitedLines:
         return {len(said), sum(bool(_ITEM.match(line)) for line in said), len(rows), len(rows) - 1, *listed} - {0}
 
     @cached_property
-    def most(self) -> tuple[int, int]:
-        """The largest number of persons, and of things, that a writer may count in these lines."""
+    def blocks(self) -> list[list[str]]:
+        """The sentences of each paragraph, item and row."""
+        return [re.split(r"[.!?]\s", block) for block in _BLOCK.split("\n".join(self.lines))]
+
+    @cached_property
+    def most_persons(self) -> int:
+        """The largest number of persons that a writer may count in these lines."""
         text = "\n".join(self.lines)
         names = set((_TITLED if self.language == "de" else _NAME).findall(text))
-        blocks = [re.split(r"[.!?]\s", block) for block in _BLOCK.split(text)]
         besides = len(_AND_ONE.findall(text))  # `three cooks and a waiter`
         counted = [int(each.value) + besides for *_, each in self.own if besides and each.is_count]
-        listed = max(
-            1 + len(_LISTED.findall(clause)) for block in blocks for clause in re.split("[:;()]", " ".join(block))
-        )
-        persons = max(len(names), listed, len(blocks), *counted)
-        return persons, max(
-            persons,
-            *self.counts,
-            *(max(len(each), *(1 + len(_APART.findall(part.strip("| \n"))) for part in each)) for each in blocks),
-        )
+        clauses = [clause for block in self.blocks for clause in re.split("[:;()]", " ".join(block))]
+        listed = max(1 + len(_LISTED.findall(clause)) for clause in clauses)
+        return max(len(names), listed, len(self.blocks), *counted)
+
+    @cached_property
+    def most_things(self) -> int:
+        """The same of things: each sentence may be one, and each part of a sentence."""
+        parts = [1 + len(_APART.findall(part.strip("| \n"))) for block in self.blocks for part in block]
+        return max(self.most_persons, *self.counts, *map(len, self.blocks), *parts)
 
 
 @dataclass(frozen=True)
@@ -547,20 +551,24 @@ class CitedFigures:
 
     @staticmethod
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace], sentence: str) -> bool:
-        some_day = figure.text.casefold() == "one day" and figure.noun in _SUBJECTS
-        is_article = some_day or (_is_one_length(figure) and _ONE.match(figure.text) is not None)
+        """True for a number of the writer's own: of what is cited or listed, or so small that anybody may count it."""
         if figure.worded and figure.unit == "month" and figure.noun == "of" and figure.value in (6, 12):
             return any(_OF_YEARS.search(line) for each in lines for line in (*each.lines, *each.above))
-        may_count = figure.worded and (figure.is_count or is_article or figure.kind == "ordinal")
-        are_persons = _PEOPLE.match(figure.noun) is not None
-        if may_count and figure.is_count and figure.value > (2 if are_persons else 3):
-            listed = {1 + len(_LISTED.findall(each)) for each in re.split(r"[.;:()–—]", sentence)}  # by the writer
-            may_count = figure.value in listed or figure.value <= max(
-                sum(each.most[not are_persons] for each in lines), len(here)
-            )
-        if may_count and not any(each.index.contradicts(figure) for each in lines):
+        if figure.is_count and figure.bare & {len(here), *(count for each in lines for count in each.counts)}:
             return True
-        return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
+        if not figure.worded or any(each.index.contradicts(figure) for each in lines):
+            return False
+        if not figure.is_count:
+            is_some_day = figure.text.casefold() == "one day" and figure.noun in _SUBJECTS
+            is_article = _is_one_length(figure) and _ONE.match(figure.text) is not None
+            return figure.kind == "ordinal" or is_some_day or is_article
+        are_persons = _PEOPLE.match(figure.noun) is not None
+        listed = {1 + len(_LISTED.findall(each)) for each in re.split(r"[.;:()–—]", sentence)}  # by the writer
+        if figure.value <= (2 if are_persons else 3) or figure.value in listed:
+            return True
+        return figure.value <= max(
+            sum(each.most_persons if are_persons else each.most_things for each in lines), len(here)
+        )
 
     def _operands(
         self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]], sentence: str
