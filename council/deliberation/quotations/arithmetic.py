@@ -73,29 +73,12 @@ class Operands:
 def follows(said: Figure, given: Operands) -> bool:
     """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
     dates, and for the share that two figures beside it have in one another."""
-    worked = [each for each in (*given.sources, *given.beside) if {said.unit, each.unit} == {"minute", "workday"}]
-    if near(said, said.values, (value * _OF_WORKDAY[each.unit] for each in worked for value in each.values)):
-        return True
-    nights = said.noun in _NIGHTS and not said.unit
-    length = replace(said, values=frozenset(_DAY * each for each in said.values), unit="minute") if nights else said
-    if length.unit in LENGTHS:
-        times = [each for each in given.sources if each.kind == "time"][:_MAX_OPERANDS]
-        pairs = list(combinations(times, 2))
-        apart = [abs(a - b) for one, other in pairs for a in one.values for b in other.values]
-        apart += [(min(other.values) - min(one.values)) % _DAY for one, other in pairs]  # over midnight
-        if said.unit == "minute" and near(said, said.values, apart):
-            return True
-        dated = [
-            [each for each in some if each.dates or each.text in YEARS]
-            for some in ((*given.beside, *given.sources), given.asked)
-        ]
-        for some in (dated[0], [*dated[0], *dated[1]]):  # a year of the task is no year of the cited lines
-            if _between_dates(length, some[:_MAX_DATED]):
-                return True
     if said.kind == "date":
         return _is_end_of_term(said, given)
     if said.kind == "time":
         return _is_so_long_after(said, given) or any(_is_sum_of_some(said.length, each) for each in given.columns)
+    if _is_time_between(said, given):
+        return True
     if said.kind != "number":
         return False
     sources, beside, added, counted, asked = (
@@ -103,15 +86,11 @@ def follows(said: Figure, given: Operands) -> bool:
         for figures in (given.sources, given.beside, given.added, given.counted, given.asked)
     )
     if said.unit == "times":
-        return any(
-            abs(one.value - said.value * other.value) <= (_ROUGH_FOLD if said.rough else _FOLD) * one.value
-            for one, other in product([*beside, *sources[:_MAX_OPERANDS]], repeat=2)
-            if other.value
-            and (
-                one.unit == other.unit or min(one.value, other.value) >= _SMALL
-            )  # a cell leaves its unit to the header
-            and not YEARS & {one.text, other.text}
-        )
+        fold = _ROUGH_FOLD if said.rough else _FOLD
+        both = product([each for each in (*beside, *sources[:_MAX_OPERANDS]) if each.text not in YEARS], repeat=2)
+        # A cell leaves its unit to the header.
+        alike = [(a, b) for a, b in both if b.value and (a.unit == b.unit or min(a.value, b.value) >= _SMALL)]
+        return any(abs(one.value - said.value * other.value) <= fold * one.value for one, other in alike)
     if said.each and not said.unit:  # so many pupils, shared out among so many teachers
         things = [each for each in (*beside, *sources) if each.noun and not each.unit and each.value]
         parts = [each.value for each in things if each.noun[:_STEM] == said.each[:_STEM]]
@@ -127,9 +106,9 @@ def follows(said: Figure, given: Operands) -> bool:
     all_cited = [*cited, *ranked[nearest:]]
     votes = {each.votes_cast for each in cited if each.side}
     others = [each.value for each in cited if not each.side and not each.unit and each.text not in YEARS]
-    alike = [[each for each in run if each.unit == said.unit and each.text not in YEARS] for run in (beside, sources)]
-    alike += [list(column) for column in given.columns if {each.unit for each in column} <= {"", said.unit}]
-    averages = [sum(each.value for each in run) / len(run) for run in alike if given.averaged and len(run) > 1]
+    runs = [[each for each in run if each.unit == said.unit and each.text not in YEARS] for run in (beside, sources)]
+    runs += [list(column) for column in given.columns if {each.unit for each in column} <= {"", said.unit}]
+    averages = [sum(each.value for each in run) / len(run) for run in runs if given.averaged and len(run) > 1]
     return (
         any(_is(said, _in_a_period(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
@@ -482,26 +461,47 @@ def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
     return [one.value / other.bare_value] if other.bare and other.bare_value > 1 else []
 
 
-def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
-    days: list[date] = []
-    has_year = any(year for figure in dated for year, _, day in figure.dates if day)
-    for figure in dated:
-        for year, month, day in figure.dates:
-            if day and (year or not has_year):  # `15 July to 11 August`
-                try:
-                    days.append(date(year or 2001, month, day))
-                except ValueError:  # a 31 February
-                    continue
-    apart: set[Fraction] = set()
-    pairs = list(combinations(list(dict.fromkeys(days))[:_MAX_DATED], 2))
-    turns = [(one, other.replace(year=2002)) for one, other in pairs if other < one and not has_year]  # of the year
-    for first, last in (*map(sorted, pairs), *turns):
-        for end in (last, last + timedelta(days=said.noun not in _NIGHTS)):  # the last day may count
-            months = (end.year - first.year) * 12 + end.month - first.month
-            apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
-    years = {int(figure.text) for figure in dated if figure.text in YEARS and said.unit == "month"}
-    apart |= {Fraction(12 * (abs(a - b) + last)) for a, b in combinations(years, 2) for last in (0, 1)}
-    return near(said, said.values, apart)
+def _is_time_between(said: Figure, given: Operands) -> bool:
+    """True for the time between two times of day, or two dates; and for working days, as a length of time."""
+    worked = [each for each in (*given.sources, *given.beside) if {said.unit, each.unit} == {"minute", "workday"}]
+    if near(said, said.values, (value * _OF_WORKDAY[each.unit] for each in worked for value in each.values)):
+        return True
+    nights = said.noun in _NIGHTS and not said.unit
+    length = replace(said, values=frozenset(_DAY * each for each in said.values), unit="minute") if nights else said
+    if length.unit not in LENGTHS:
+        return False
+    times = [each for each in given.sources if each.kind == "time"][:_MAX_OPERANDS]
+    clock = list(combinations(times, 2))
+    apart = [abs(a - b) for one, other in clock for a in one.values for b in other.values]
+    apart += [(min(other.values) - min(one.values)) % _DAY for one, other in clock]  # over midnight
+    if said.unit == "minute" and near(said, said.values, apart):
+        return True
+    dated, asked = (
+        [each for each in some if each.dates or each.text in YEARS]
+        for some in ((*given.beside, *given.sources), given.asked)
+    )
+    for some in (dated[:_MAX_DATED], [*dated, *asked][:_MAX_DATED]):  # a year of the task is no year of the cited lines
+        days: list[date] = []
+        has_year = any(year for figure in some for year, _, day in figure.dates if day)
+        for figure in some:
+            for year, month, day in figure.dates:
+                if day and (year or not has_year):  # `15 July to 11 August`
+                    try:
+                        days.append(date(year or 2001, month, day))
+                    except ValueError:  # a 31 February
+                        continue
+        found: set[Fraction] = set()
+        pairs = list(combinations(list(dict.fromkeys(days))[:_MAX_DATED], 2))
+        turns = [(one, other.replace(year=2002)) for one, other in pairs if other < one and not has_year]  # of the year
+        for first, last in (*map(sorted, pairs), *turns):
+            for end in (last, last + timedelta(days=length.noun not in _NIGHTS)):  # the last day may count
+                months = (end.year - first.year) * 12 + end.month - first.month
+                found.add(Fraction((end - first).days * 1440 if length.unit == "minute" else months))
+        years = {int(figure.text) for figure in some if figure.text in YEARS and length.unit == "month"}
+        found |= {Fraction(12 * (abs(a - b) + last)) for a, b in combinations(years, 2) for last in (0, 1)}
+        if near(length, length.values, found):
+            return True
+    return False
 
 
 def is_price(figure: Figure) -> bool:
