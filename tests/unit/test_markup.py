@@ -100,6 +100,7 @@ def test_the_first_sentence_is_more_than_a_greeting(text: str, first: str) -> No
         ("Whg. A lt. Angebot v. 3. 5. 2027", ["Whg. A lt. Angebot v. 3. 5. 2027"]),
         ("Im 3. Quartal, max. Betrag 1,5 Mio. Euro", ["Im 3. Quartal, max. Betrag 1,5 Mio. Euro"]),
         ("Selon M. Durand et Messrs. Brown", ["Selon M. Durand et Messrs. Brown"]),
+        ("Die Leitung ist am\n19. Februar gebrochen.", None),  # a line of a paragraph, and no list item
         ("They want option B. Option A is old.", ["They want option B. ", "Option A is old."]),
         ("It is 5 km. Walk on 12. Stop.", ["It is 5 km. ", "Walk on 12. ", "Stop."]),
         ("Der 2. Bieter braucht 2 h. Umsatz ist 3", ["Der 2. Bieter braucht 2 h. ", "Umsatz ist 3"]),
