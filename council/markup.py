@@ -224,8 +224,8 @@ def without_thoughts(reply: str) -> str:
     return said[closings[-1].end() :].strip(BLANK) if closings else said
 
 
-_MONTH = r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
-_BLOCK = rf"\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{{1,3}}[.)]\s(?!{_MONTH})))"
+GERMAN_MONTH = r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
+_BLOCK = rf"\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{{1,3}}[.)]\s(?!{GERMAN_MONTH})))"
 _BEFORE_BLOCK = re.compile(_BLOCK)
 _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|" + _BLOCK)
 _MARKS = tuple(".!?…。！？")
@@ -252,7 +252,7 @@ _LETTERED = re.compile(
 )
 _DAY_OR_MONTH = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:\.\s?[0-9]{1,2})?\Z")
 # `4. Mai`, `4. 5.`, `4. 5. 2027`: English has no full stop there.
-_REST_OF_DATE = re.compile(rf"{_MONTH}|1?[0-9]\.|(?:19|20)[0-9]{{2}}\b")
+_REST_OF_DATE = re.compile(rf"{GERMAN_MONTH}|1?[0-9]\.|(?:19|20)[0-9]{{2}}\b")
 
 
 CLAUSE_END = re.compile(

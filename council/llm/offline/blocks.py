@@ -10,11 +10,14 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from council.markup import GERMAN_MONTH
+
 _TEXT_FENCES = frozenset({"", "text", "txt", "plain", "plaintext", "markdown", "md"})
 _CODE_LINE = re.compile(
     r"\s*(?:def |class |import |from \w+ import |return\b|@\w|self\.|#include|const |let |var |function |public |\$ )"
     r"|.{0,200}(?:[{};]|\w\([^()]{0,100}\):?)\s*$|\s*[\w.\[\]]{1,60} ?[:+-]?= ?\S"
 )
+_DATE = re.compile(rf"(?<=\d\.) (?={GERMAN_MONTH})")
 _BOX = re.compile(r"\[([ xX])\]\s+")
 
 
@@ -48,7 +51,8 @@ def read_blocks(lines: Sequence[str], *, first_line: int = 1, plain: bool = Fals
     hidden = 0
     if first_line == 1 and lines and lines[0].rstrip() == "---":  # a YAML head describes the file, and is none of it
         hidden = next((i + 1 for i, line in enumerate(lines[1:200], 1) if line.rstrip() in ("---", "...")), 0)
-    shown = [""] * hidden + list(lines[hidden:])
+    # `19. Februar` at the beginning of a paragraph would be the nineteenth item of a list.
+    shown = [""] * hidden + [_DATE.sub("\u00a0", line) for line in lines[hidden:]]
     return list(_walk(parser.parse("\n".join(shown)), shown, first_line))
 
 

@@ -250,3 +250,11 @@ def test_a_reply_above_its_size_loses_bullets_and_says_so_but_keeps_its_tail() -
     assert len(text) <= 900
     assert text.endswith("[TAIL]\n")
     assert f"**Label.** ({text.count('- bullet')} of 20 shown)" in text
+
+
+def test_a_paragraph_that_begins_with_a_german_date_is_no_list_item() -> None:
+    corpus = read_corpus([Source("E1", "a.md", "# Leitung\n\n19. Februar brach sie in der Mühlgasse.\n\n3. Quartal")])
+    assert [(s.kind, s.text) for s in corpus.statements] == [
+        ("prose", "19. Februar brach sie in der Mühlgasse."),
+        ("item", "Quartal"),
+    ]
