@@ -106,7 +106,7 @@ def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
     last = None
     for s in statements:
         together = last and s.whole and not s.header and (s.path, s.whole) == (last.path, last.whole)
-        here = Context(s, last.text if last and together else "", last is not None and last.end_line == s.line)
+        here = Context(s, last.text, last.end_line == s.line) if last and together else Context(s)
         found += here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text)
         last = s
     return found
@@ -117,8 +117,8 @@ class Context:
     """A statement, and what stands before it in its paragraph."""
 
     statement: Statement
-    before: str
-    inside: bool = False  # the one before ends on the same line
+    before: str = ""
+    inside: bool = False  # what stands before it ends on the same line
 
     def of_row(self) -> Iterator[Mention]:
         s = self.statement
@@ -154,7 +154,11 @@ class Context:
             if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
                 continue
             kind = "date" if isinstance(value, tuple) else kind
-            if kind in ("date", "clock") and s.kind not in ("row", "item") and _dates_the_text(before, after, begins=not (self.inside and self.before)):
+            if (
+                kind in ("date", "clock")
+                and s.kind not in ("row", "item")
+                and _dates_the_text(before, after, begins=not self.inside)
+            ):
                 continue
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
@@ -229,7 +233,9 @@ def _dates_the_text(before: str, after: str, *, begins: bool) -> bool:
     """Recognises a date that says when a text was written, or that heads an entry."""
     head = r"[\s:*]*(?:(?:of|on)\s)?(?:\w{2,10}\.?,?\s)?$"
     byline = re.search(r"(?<!day)(?<!tag)(?<!woch)[,·|–—]\s*$", before) and not re.search(r"\w", after)
-    return bool(byline or (begins and _HEAD.fullmatch(before)) or pattern("patterns", "dated", end=head).search(before[-24:]))
+    return bool(
+        byline or (begins and _HEAD.fullmatch(before)) or pattern("patterns", "dated", end=head).search(before[-24:])
+    )
 
 
 def _ends_with_weekday(before: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 
 from council.llm.offline.vocabulary import named, pattern, spellings
@@ -25,7 +26,8 @@ YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 @cache
 def figures() -> re.Pattern[str]:
     digits, year = _DIGITS, r"(?:,?\s+(?:19|20)\d\d)?"
-    month, scale, numerals, currency = map(spellings, ("months", "scales", "numerals", "currencies"))
+    month, scale, currency = map(spellings, ("months", "scales", "currencies"))
+    numerals = _spelled_numbers()
     measure = rf"(?:{spellings('times')}|{spellings('measures')})"
     number = rf"(?:{digits}|\b{numerals}(?=[\s-]))"  # a tent is not ten t
     kinds = {
@@ -38,9 +40,26 @@ def figures() -> re.Pattern[str]:
         rf"|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
         "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
         "measure": rf"(?<![\w.,]){number}[\s-]?{measure}(?![\w/])(?:\s(?:and\s|und\s)?\d+\s?{measure}\b)*",
-        "count": rf"(?<![\w.,/§-])(?:(?:{digits})(?!\w)|{numerals}\b)",
+        "count": rf"(?<![\w.,/§-])(?:(?:{digits})(?:\s?{scale}\b|(?!\w))|{numerals}\b)",
     }
     return re.compile("|".join(f"(?P<{kind}>{kinds[kind]})" for kind in kinds), re.IGNORECASE)
+
+
+@cache
+def _spelled_numbers() -> str:
+    """Words for the numbers from 2 to 999, and for dozens."""
+    one, eins = (
+        "one|two|three|four|five|six|seven|eight|nine",
+        "ein|zwei|drei|vier|fünf|fuenf|sechs|sieben|acht|neun",
+    )
+    ten, zehn = (
+        "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety",
+        "zwanzig|drei(?:ß|ss)ig|vierzig|fünfzig|sechzig|siebzig|achtzig|neunzig",
+    )
+    low = rf"(?:(?:{ten})(?:[\s-](?:{one}))?|(?:(?:{eins})und)?(?:{zehn})|{spellings('numerals')})"
+    dozens = rf"(?:(?:{spellings('numerals')}|(?:half )?an?|ein(?:em)?(?: halbe[sn])?)\s)?(?:dozen|dutzend)"
+    hundreds = rf"(?:(?:{one}|an?)\s)?hundred(?:(?:\sand)?\s{low})?|(?:{eins})?hundert(?:und)?{low}?"
+    return rf"(?:{dozens}|{hundreds}|{low})(?![^\W\d_])"
 
 
 @cache
@@ -171,15 +190,17 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
     if kind == "clock":
         return _minutes(match, low, language), ""
     if kind == "measure":
-        parts = re.findall(rf"({_DIGITS}|{spellings('numerals')})[\s-]?({spellings('times')})(?!\w)", low)
+        parts = re.findall(rf"({_DIGITS}|{_spelled_numbers()})[\s-]?({spellings('times')})(?!\w)", low)
         if parts:
             minutes = sum((_spelled(figure, language) or 0) * float(named("times", unit)) for figure, unit in parts)
             return minutes, "working" if re.search("working|business|werkt|arbeitst", low) else "time"
         unit = re.search(rf"(?:[\d\s-])({spellings('measures')})$", low)
         return _spelled(low, language), named("measures", unit.group(1)) if unit else ""
     number = _spelled(low, language)
+    scale = re.search(rf"(?<![^\W\d])({spellings('scales')})(?!\w)", low)
+    if kind == "count" and number is not None and scale:
+        return number * float(named("scales", scale.group(1))), ""
     if kind == "amount" and number is not None:
-        scale = re.search(rf"(?<![^\W\d])({spellings('scales')})(?!\w)", low)
         currency = re.search(spellings("currencies") + r"(?![^\W\d])", low)
         return number * float(named("scales", scale.group(1)) if scale else 1), named(
             "currencies", currency.group()
@@ -203,8 +224,18 @@ def _minutes(match: re.Match[str], low: str, language: str) -> float | None:
 def _spelled(text: str, language: str) -> float | None:
     if figures := re.search(_DIGITS, text):
         return _number(figures.group(), language)
-    word = re.match(rf"{spellings('numerals')}(?!\w)", text, re.IGNORECASE)
-    return float(named("numerals", word.group())) if word else None
+    word = re.match(_spelled_numbers(), text, re.IGNORECASE)
+    if word is None:
+        return None
+    from text_to_num import text2num  # not at the top: few texts spell a number of two words
+
+    said = re.sub(r"^an?\s|\s+and\b", " ", word.group().lower()).strip().replace("oe", "ö").replace("ue", "ü")
+    if dozens := re.fullmatch(r"(.*?)\s?(?:dozen|dutzend)", said):
+        return 6.0 if "hal" in dozens[1] else 12.0 * (_spelled(dozens[1], language) or 1)
+    for spoken in ("en", "de"):
+        with suppress(ValueError):
+            return float(text2num(said, spoken))
+    return None
 
 
 def _number(text: str, language: str) -> float | None:

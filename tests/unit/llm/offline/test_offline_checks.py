@@ -85,6 +85,16 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("fence strip garden", "14.2 m²", "11.4 m²")),  # `over` bounds no figure here, and is no opposite of an end
         ("The rowing club may spend a balance of 7,310 EUR.", "In October, the balance of the rowing club is 6,900 EUR.",
          ("rowing club balance", "7,310 EUR", "6,900 EUR")),
+        ("The gala of the rowing club. Saturday 17 May 2027, in the boathouse.",
+         "On 18 May 2027 the rowing club holds its gala in the boathouse.",
+         ("boathouse", "17 May 2027", "18 May 2027")),  # within a line, a date heads no entry
+        ("The tent of the club holds twenty-five guests.", "The tent of the club holds 22 guests.",
+         ("tent club holds guests", "twenty-five", "22")),
+        ("Im Zelt des Vereins sitzen hundertzwanzig Gäste.", "Im Zelt des Vereins sitzen fünfundneunzig Gäste.",
+         ("zelt sitzen gäste", "hundertzwanzig", "fünfundneunzig")),
+        ("The club ordered two dozen chairs.", "The club ordered twenty chairs.", ("club ordered chairs", "two dozen", "twenty")),
+        ("The museum had 1.2 million visitors.", "The museum had 1.4 million visitors.",
+         ("museum visitors", "1.2 million", "1.4 million")),
     ],
 )  # fmt: skip
 def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple[str, str, str]) -> None:
@@ -180,6 +190,12 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
             "| Who | What for | Price |\n|-|-|-|\n| Electrician | sockets | £480 |",
         ),
         ("The doors open to visitors at 12:75.", "The doors open to visitors at 12:15."),  # no such time
+        ("Saturday 17 May 2027, in the boathouse.", "On 18 May 2027 the rowing club holds its gala in the boathouse."),
+        ("The tent of the club holds twenty-five guests.", "The tent of the club holds 25 guests."),
+        ("The tent of the club holds a hundred and twenty guests.", "The tent of the club holds 120 guests."),
+        ("Die Halle fasst ein halbes Dutzend Boote.", "Die Halle fasst sechs Boote."),
+        ("The museum had 12 thousand visitors.", "The museum had 12,000 visitors."),
+        ("Hundreds of guests fit into the tent of the club.", "120 guests fit into the tent of the club."),
     ],
 )
 def test_near_misses_are_not_reported(left: str, right: str) -> None:
