@@ -28,7 +28,7 @@ from council.ids import STEWARD, Principal
 from council.plans.approval import decision_of
 from council.plans.plan import Plan
 from council.plans.register import newest_plans, waiting_plans
-from council.safety.untrusted import plain_line
+from council.safety.untrusted import plain_line, spelled_out
 
 app = typer.Typer()
 
@@ -46,7 +46,7 @@ _For = Annotated[
     ),
 ]
 _LISTED = 50
-_LINE_CHARS = 20_000  # no value is longer: a person sees all that they confirm
+_LINE_CHARS = 20_000
 
 
 @app.callback(invoke_without_command=True)
@@ -225,12 +225,9 @@ def _show(cli: CliState, plan: Plan) -> None:
     for number, preview in enumerate(plan.previews, start=1):
         mark = cli.styled(" (new)", fg="green") if number in new else ""
         last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
-        typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
+        typer.echo(f"\n{number:>3}. {spelled_out(preview.summary)}{last}{mark}")
         for one in preview.differences:
-            changed = []
-            for line in one.lines:
-                indent = " " * (len(line) - 1 - len(line[1:].lstrip(" ")))  # it may be code
-                changed.append(cli.difference(line, f"{line[0]} {indent[:_LINE_CHARS]}{_plain(line[1:])}"))
+            changed = [cli.difference(line, f"{line[0]} {spelled_out(line[1:])}") for line in one.lines]
             margin = "\n" + " " * (len(one.field) + 7)
             typer.echo(f"     {one.field}: {margin.join(changed)}")
         if preview.affects:
@@ -238,7 +235,7 @@ def _show(cli: CliState, plan: Plan) -> None:
         for result in plan.results[number - 1 : number]:
             typer.echo(f"     → {_plain(told_result(result))}")
     for summary in gone:
-        typer.echo(cli.styled(f"\n  –  {_plain(summary)} (no more)", fg="red"))
+        typer.echo(cli.styled(f"\n  –  {spelled_out(summary)} (no more)", fg="red"))
     for name, items in (("Risk", advice.risks), ("Question", advice.questions)):
         for item in items:
             typer.echo(f"\n{name}: {_plain(item)}")

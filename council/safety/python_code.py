@@ -4,8 +4,8 @@ What counts is that a dangerous thing is named, not that it is called. So `map(o
 that holds `eval` are what they are. Of the standard library, and of `os` and `sys`, only what is listed here as harmless
 passes. A module or a guarded builtin as a value (`o = open`, `for m in (os,)`) is a finding by itself. Names are followed
 through imports and other modules' attributes (`path.os.system`), strings through `+`. Comments, other strings and names such
-as `retrieval_eval` are nothing; reading files inside the home and variables is allowed. What only shows when the code runs
-is not found.
+as `retrieval_eval` are nothing, unless they hold a character that turns the reading. Reading files inside the home and
+variables is allowed. What only shows when the code runs is not found.
 """
 
 from __future__ import annotations
@@ -142,6 +142,7 @@ _GUARDED: dict[str, tuple[Kind, Risk]] = {
     ),
     **dict.fromkeys(_OPENERS, ("filesystem", "medium")),
 }
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # a screen shows what follows in another order (CVE-2021-42574)
 _LOOKUPS = ("getattr", "hasattr")
 _ROOTS = frozenset({"os", "sys", "builtins", "importlib", "asyncio", "signal"})
 _STARRED = _ROOTS | {name.split(".")[0] for name in _OPENERS}  # whose names, all imported, are not seen
@@ -172,7 +173,12 @@ def judge_python(code: str) -> list[CodeFinding]:
         return [CodeFinding("unreadable", "medium", error.lineno or 0, "it is not Python")]
     except (ValueError, RecursionError, MemoryError):
         return [CodeFinding("unreadable", "medium", 0, "it is nested too deeply, or contains bytes that are not text")]
-    found = sorted(_Reader(tree).findings(), key=lambda finding: finding.line)
+    turned = (
+        CodeFinding("unreadable", "high", number, f"the character {ascii(char)[1:-1]} makes it read as other code")
+        for number, line in enumerate(code.split("\n"), start=1)
+        for char in _TURNING.findall(line)
+    )
+    found = sorted([*turned, *_Reader(tree).findings()], key=lambda finding: finding.line)
     return list(dict.fromkeys(found))[:MAX_FINDINGS]
 
 

@@ -94,6 +94,16 @@ def plain_line(text: str, max_chars: int) -> str:
     return line if len(line) <= max_chars else whole_marks(line[: max_chars - 1]).rstrip() + "…"
 
 
+def spelled_out(text: str) -> str:
+    """One line that shows all that `text` holds: what shows nothing, turns the reading or breaks the line is its escape, such as
+    `\\u202e`. Blanks and tabs stay. So does what belongs to a sign before it: an emoji, a letter of a joining script."""
+    return _TO_SPELL.sub(lambda found: found[1] or found[0].encode("unicode_escape").decode(), text)
+
+
+_SIGN = f"[^\x00-\u058f{UNSEEN}\ud800-\udfff]"
+_TO_SPELL = re.compile(f"({_SIGN}(?:[\ufe0e\ufe0f]\u200d?|[\u200c\u200d]))|[{UNSEEN}\x00-\x08\n-\x1f\ud800-\udfff]")
+
+
 def whole_marks(cut: str) -> str:
     """The beginning of a text without the citation or footnote mark that its end would cut in half."""
     return _HALF_MARK.sub("", cut)

@@ -35,6 +35,7 @@ from council.events import Event, SpeechPiece
 from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun
 from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
+from council.safety.untrusted import spelled_out
 from council.web.forms import faults_of, texts_of
 from council.web.live_updates import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
@@ -250,6 +251,7 @@ def environment() -> Environment:
         land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture, FIGURES=FIGURES
     )
     made.filters["markdown"] = AgentMarkdown({})
+    made.filters["spelled"] = spelled_out
 
     def of_report(name: str, explained: ExplainedRun) -> Markup:
         return Markup(made.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template

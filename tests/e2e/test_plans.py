@@ -129,6 +129,20 @@ def test_without_a_daemon_the_command_line_decides_and_what_was_typed_is_in_the_
     assert b"council-plan-1" not in b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
+def test_what_is_shown_is_what_is_written_blank_by_blank_with_each_unseen_character(
+    home: Path, env: dict[str, str]
+) -> None:
+    title, code = "W   one \u202eevil", 'if x == "a    b":\n\treturn "\u200b   \u2764\ufe0f"\x1b[2K'
+    drop_command(home, put(title, code), "odd.json")
+    ask(home, "run", "--once", env=env)
+    shown = ask(home, "plans", "show", env=env)
+    assert "  1. Puts the page “W   one \\u202eevil” on the shelf open.\n     title: + W   one \\u202eevil\n" in shown
+    assert '     content: + if x == "a    b":\n              + \treturn "\\u200b   \u2764\ufe0f"\\x1b[2K\n' in shown
+    ask(home, "plans", "confirm", env=env)
+    ask(home, "plans", "apply", env=env)
+    assert pages(home) == [(title, code)]
+
+
 def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_no_file(
     home: Path, env: dict[str, str]
 ) -> None:

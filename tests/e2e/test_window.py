@@ -162,6 +162,21 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_keys_alone_and_nobody_
         assert ada.complaints + otto.complaints == []
 
 
+def test_a_card_shows_each_blank_and_each_unseen_character_that_is_confirmed(browser: Browser, here: Site) -> None:
+    with opened(here.home) as store:
+        space = Space(store, here.home / ".council").furnish()
+    told = {"projectId": space.ids["project"], "title": "W   one \u202eevil", "description": "a    b"}
+    body = {"type": "plan", "kind": "tasks", "user": "ada", "operations": [{"tool": "createTask", "arguments": told}]}
+    with here.serving() as daemon, enter(browser, here, "ada") as ada:
+        drop_command(here.home, body, "plan.json")
+        daemon.wait("control", type="plan")
+        card = ada.page.get_by_role("article").filter(has_text="A task is added")
+        expect(card).to_be_visible()
+        assert card.locator("label").first.inner_text().endswith("“W   one \\u202eevil”.")
+        lines = [line.inner_text().strip() for line in card.locator("pre").all()]
+        assert ("+W   one \\u202eevil" in lines, "+a    b" in lines) == (True, True), lines
+
+
 def planner() -> Mind:
     """A conductor that is not sure of the task planner, and a task planner that drafts what was asked."""
 
