@@ -17,7 +17,7 @@ from council.commands.models import BudgetConfig
 from council.commands.types import CommandType, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import ControlHandler, Execution, Handler, Premises, Run
+from council.engine.runs import ControlHandler, Execution, Handler, Premises, Run, RunPause
 from council.events import Events
 from council.ids import STEWARD, Clock, Principal
 from council.knowledge.cortex.cortex import Cortex
@@ -95,10 +95,11 @@ class Core(BareCore):
         self, run: Run, state: BenchState, page: GrowingPage, budget: BudgetConfig, guard: Guard,
         speakers: Sequence[Speaker], *, project: str = "", rehearses: bool = False,
     ) -> AsyncIterator[tuple[Bench, RunGuard]]:  # fmt: skip
-        """The bench of a run at work, over whose end it watches: what was refused is told to the audit, and a question stands
-        on the page. Raises GuardrailBlocked for a task that may not be worked on, and as `equipment`."""
+        """The bench of a run at work, over whose end it watches: what was refused is told to the audit. Where the run
+        waits, or asks, its page says so. Raises GuardrailBlocked for a task that may not be worked on, and as `equipment`."""
         models = self.models.models_for(run, budget, "")
         state.guarding = guarding = self.guarding(run, guard, models, state.request, rehearses=rehearses)
+        waits = False
         try:
             await guarding.judge_task()
             equipment = self.equipment(run, models, lambda speaker: speaker.models, speakers)
@@ -107,11 +108,14 @@ class Core(BareCore):
                 run, equipment, self.models, guard, self.principal_of(run), state.request, reading, project, page.grow
             )
             yield state.bench, guarding
+        except RunPause:
+            waits = True
+            raise
         finally:
             if state.bench is not None:
                 run.refusals = tuple(refusals_of(state.bench.evidence))
             page.stop()
-            if run.is_waiting or state.question:
+            if waits or state.question:
                 page.show()
 
     def equipment(

@@ -202,6 +202,7 @@ class Executor:
             committed = Commit(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
             done = self._audit.end(tx, run.header, committed, run.refusals)
             audited.append(done)
+            outcome.closing(done)
             for each in claims:
                 each.note(tx)
             for one in outcome.kept:

@@ -7,7 +7,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 
 import msgspec
 from pydantic import ValidationError
@@ -26,6 +26,9 @@ from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.store import Tx
+
+if TYPE_CHECKING:
+    from council.audit.log import Transaction
 
 T = TypeVar("T")
 
@@ -82,12 +85,14 @@ class Premises:
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a run. `artifact` (None: a receipt alone), further `outputs` and what is `kept` in the store are
-    committed with `status`. `details`: what the receipt says beside that, of this type of command alone."""
+    committed with `status`, and `closing` makes its change in the same transaction. `details`: what the receipt says beside
+    that, of this type of command alone."""
 
     status: RunStatus
     artifact: bytes | None
     outputs: tuple[Output, ...] = ()
     kept: tuple[StoreEntry, ...] = ()
+    closing: Callable[[Transaction], None] = lambda done: None
     error: ErrorRef | None = None
     notes: tuple[str, ...] = ()
     rounds: int = 0

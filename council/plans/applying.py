@@ -38,7 +38,7 @@ from council.plans.approval import (
 from council.plans.changes import all_or_nothing, make_change
 from council.plans.confirmation_token import is_token_of
 from council.plans.plan import Operation, OperationResult, Plan, without_words
-from council.plans.register import change_plan
+from council.plans.register import change_plan, plan_in
 from council.storage.store import Tx
 from council.tools.preview import Inverse
 from council.tools.tool import Tool, ToolResult
@@ -112,6 +112,14 @@ def await_person(plan: Plan, at_ms: int) -> None:
         fix = f"`council plans show {plan.plan_id}` shows it"
         waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet; {fix}.", fix=fix)
         raise RunPause(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
+
+
+def withdraw_plan(plans: Plans, done: Transaction, plan_id: str, why: str) -> None:
+    """Nobody can decide the plan any more: the run that waited for it has ended. One that was decided, or handed over, stays."""
+    plan = plan_in(done.tx, plan_id, lock=True)
+    if plan is not None and plan.state(plans.now_ms()) in ("draft", "confirmed") and plan.handed_ms is None:
+        plan = change_plan(done.tx, msgspec.structs.replace(plan, stored="failed", outcome=why))
+        plans.record(done, "plan_withdrawn", plan.principal, plan, run=plan.run_id)
 
 
 def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str) -> PlanEnding:

@@ -397,7 +397,8 @@ def not_in_state(plan: Plan, state: State) -> PlanRefused:
     again = state in ("expired", "failed", "rejected")
     fix = "draft it again" if again else f"`council plans show {plan.plan_id}` shows it"
     said = told.get(state, f"was {state}")
-    return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}.", fix=fix, plan=plan)
+    why = f": {plan.outcome.rstrip('.')}" if state == "failed" and plan.outcome else ""
+    return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}{why}.", fix=fix, plan=plan)
 
 
 def decision_of(verb: str, plan: Plan) -> str:

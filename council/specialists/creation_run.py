@@ -9,6 +9,7 @@ for the design. What code decides alone stands in `creation_gates`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -18,11 +19,11 @@ from council.budgets.budget import BudgetSpent
 from council.engine.auditing import audited_effect
 from council.engine.receipts import ErrorRef
 from council.engine.records import Part
-from council.engine.runs import RunPause
+from council.engine.runs import Finish, Outcome, RunPause
 from council.errors import CouncilError, ModelError
 from council.ids import readable_json
 from council.llm.structured import ReplyProblem
-from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan
+from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan, withdraw_plan
 from council.plans.approval import PlanRefused
 from council.plans.plan import Plan
 from council.plans.register import plan_in, plans_of_run
@@ -120,6 +121,14 @@ class CreationRun(SpecialistWork):
         if ending.error is not None:
             raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
         state.outcome = ending.plan.results[0].text
+
+    def conclude(self, finish: Finish) -> Outcome:
+        outcome, plan, run = super().conclude(finish), self.state.plan, self._run
+        if plan is None or not (finish.cancelled or finish.error is not None):
+            return outcome
+        why = f"The run {run.id}, which drafted it, {'was cancelled' if finish.cancelled else 'failed'}."
+        plans = self._core.plans
+        return replace(outcome, closing=lambda done: withdraw_plan(plans, done, plan.plan_id, why))
 
     async def _interviewed(self, bench: Bench, designer: Speaker) -> Assignment:
         """The request with all that belongs to it, once it is clear. Raises CreationRefused for a one-time task."""
@@ -249,9 +258,18 @@ class CreationRun(SpecialistWork):
         raise CreationRefused("suite_unfit", message, fix="give cases of your own in `examples`")
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
-        """The plan with what the ministers found, written with its approval in one transaction."""
+        """The plan with what the ministers found, written with its approval in one transaction. One that was withdrawn with an
+        earlier end of the run is drafted anew."""
         core, run = self._core, self._run
-        missing = () if run.recorded("plan") else await missing_credentials(core.vault, self._user, spec)
+        step, number = "plan", 1
+        while (drafted := run.value(step, DraftedPlan)) is not None:
+            following = f"plan/{number + 1}"
+            if not run.recorded(following):
+                earlier = None if run.is_closed else self._plan(drafted.plan_id)
+                if earlier is None or earlier.stored != "failed" or earlier.handed_ms is not None:
+                    break
+            step, number = following, number + 1
+        missing = () if run.recorded(step) else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
         open_ = (one.plan_id for one in plans_of_run(core.store, run.id) if one.stored in ("draft", "confirmed"))
@@ -265,7 +283,7 @@ class CreationRun(SpecialistWork):
             registry.approval_drafted(done.tx, plan, spec, suite, user=self._user, run_id=run.id, provided=held)
             return DraftedPlan(plan.plan_id, findings)
 
-        return await audited_effect(run, core.plans.audit, "plan", write, DraftedPlan)
+        return await audited_effect(run, core.plans.audit, step, write, DraftedPlan)
 
     async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
         """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""

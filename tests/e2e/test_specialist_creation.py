@@ -360,6 +360,37 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     assert [tuple(row) for row in rows_of(home, "SELECT DISTINCT version FROM dynamic_agents")] == [(1,)]
 
 
+def test_the_plan_of_a_run_that_is_cancelled_ends_with_it_and_a_resume_drafts_it_anew(house: House) -> None:
+    run = house.wish(user="ada")
+    house.waiting(run)
+    first = house.plan(run)
+    house.council("cancel", run)
+    assert house.ended(run) == ("cancelled", "")
+    assert json.loads(house.council("status", "--json"))["plans"] == []
+    assert "No plan waits for a decision." in house.council("plans", "list")
+    why = f"The run {run}, which drafted it, was cancelled."
+    assert f"It failed: {why}" in house.council("plans", "show", first)
+    told = house.council("plans", "--user", "ada", "confirm", first, code=2)
+    assert f"error (plan_failed): The plan {first} could not be applied: {why}" in told
+    assert house.council("audit", "tail").count("plan_withdrawn") == 1
+    house.council("resume", run)
+    wait_until(lambda: house.plan(run) != first and house.state(run) == "waiting answer", "it asks again")
+    house.council("cancel", run)
+    house.daemon.wait("run_ended", run_id=run, count=2)
+    house.council("resume", run)
+    wait_until(lambda: len(rows_of(house.home, "SELECT 1 FROM plans")) == 3, "it asks once more")
+    wait_until(lambda: house.state(run) == "waiting answer", "it waits")
+    wait_until(lambda: "## In progress" in house.council("show", run), "the page says so")
+    assert "Cancelled" not in house.council("show", run)
+    assert [row[0] for row in rows_of(house.home, "SELECT state FROM plans ORDER BY plan_id")] == ["failed"] * 2 + [
+        "draft"
+    ]
+    house.approve(run, "--user", "ada")
+    house.daemon.wait("run_ended", run_id=run, count=3)
+    assert house.created() == [("email_validator", "ada")]
+    assert house.council("replay", run) == (house.home / house.receipt(run)["artifact"]["path"]).read_text()
+
+
 def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_with_it(
     house: House, host: OutsideHost
 ) -> None:
