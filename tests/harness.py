@@ -117,9 +117,11 @@ def on_a_terminal(
     timeout_s: float = TIMEOUT_S,
     answers: Sequence[tuple[str, str | Callable[[], None]]] = (),
     module: str = "council",
+    ends_with: Sequence[int] = range(-64, 256),
 ) -> str:
     """What `council …` writes, to its end, when a terminal is all it reads from and writes to. `answers`: what is typed, or
-    done, each once the words before it have been written; a single key when the terminal takes keys, and not lines."""
+    done, each once the words before it have been written; a single key when the terminal takes keys, and not lines.
+    `ends_with`: the exit codes, or signals, that are meant."""
     ours, theirs = pty.openpty()
     said, deadline = b"", time.monotonic() + timeout_s
     asked, read_to = list(answers), 0
@@ -148,6 +150,7 @@ def on_a_terminal(
             if time.monotonic() >= deadline:
                 process.kill()
             os.close(ours)
+    assert process.returncode in ends_with, said.decode()
     return said.decode().replace("\r\n", "\n")
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from council.desk.all_systems import house
-from council.errors import UsageError
+from council.errors import CouncilError, UsageError
 from council.ids import readable_json
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class CliState:
     def styled(self, text: str, *, fg: str) -> str:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""
         return typer.style(text, fg=fg) if self.coloured else text
+
+    def complain(self, error: CouncilError) -> None:
+        """Says an error on stderr, without any secret."""
+        told = f"error ({error.code}): {error.message}" + (f"\n  fix: {error.fix}" if error.fix else "")
+        print(self.redact(told), file=sys.stderr)  # noqa: T201
 
     def difference(self, line: str, told: str) -> str:
         """A line of a unified diff, in the words `told`: red where it goes, green where it comes."""

@@ -185,8 +185,7 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
     try:
         program()(obj=cli)
     except CouncilError as error:
-        told = f"error ({error.code}): {error.message}" + (f"\n  fix: {error.fix}" if error.fix else "")
-        print(cli.redact(told), file=sys.stderr)  # noqa: T201
+        cli.complain(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

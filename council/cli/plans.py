@@ -23,7 +23,7 @@ from council.desk.plan_lookup import (
     token_of,
     told_result,
 )
-from council.errors import UsageError
+from council.errors import EXIT_FAILED, CommandInvalid, UsageError
 from council.ids import STEWARD, Principal
 from council.plans.approval import decision_of
 from council.plans.plan import Plan
@@ -67,6 +67,7 @@ def walk(
         return
     if not sys.stdin.isatty():
         raise UsageError("there is nobody to ask.", fix="`council plans list`, then `council plans confirm PLAN`")
+    failed = 0  # the exit code of the first that was refused
     for number, plan in enumerate(plans, start=1):
         typer.echo(f"Plan {number} of {len(plans)}")
         _show(cli, plan)
@@ -78,15 +79,25 @@ def walk(
                 raise KeyboardInterrupt
         typer.echo(key)
         if key == "q":
-            return
-        if key == "n":
-            comment = typer.prompt("Why (for whoever drafts it again)", default="", show_default=False)
-            obey(cli.desk(), "reject", user, plan=plan.plan_id, comment=comment)
-            typer.echo("Rejected.\n")
-        elif key == "y" and (is_safe(plan) or typer.confirm("Go on with all of it?")):
-            obey(cli.desk(), "confirm", user, plan=plan.plan_id)
-            print_receipt(obey(cli.desk(), "apply", user, plan=plan.plan_id))
-            typer.echo("")
+            break
+        try:
+            if key == "n":
+                comment = typer.prompt("Why (for whoever drafts it again)", default="", show_default=False)
+                obey(cli.desk(), "reject", user, plan=plan.plan_id, comment=comment)
+                typer.echo("Rejected.\n")
+            elif key == "y" and (is_safe(plan) or typer.confirm("Go on with all of it?")):
+                obey(cli.desk(), "confirm", user, plan=plan.plan_id)
+                print_receipt(obey(cli.desk(), "apply", user, plan=plan.plan_id))
+                typer.echo("")
+        except CommandInvalid as refused:
+            cli.complain(refused)
+            failed = failed or refused.exit_code
+        except typer.Exit as ended:
+            if ended.exit_code != EXIT_FAILED:  # the plan waits with its command
+                raise
+            failed = failed or EXIT_FAILED
+    if failed:
+        raise typer.Exit(failed)
 
 
 @app.command("list")

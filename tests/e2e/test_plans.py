@@ -255,6 +255,27 @@ def test_one_safe_change_takes_one_keystroke_and_more_than_that_a_second_word(ho
     assert "No plan waits" in on_a_terminal("plans", cwd=home, env=env, module=SAMPLE)
 
 
+def test_a_plan_that_is_refused_on_the_way_does_not_keep_the_others_from_being_shown(
+    home: Path, env: dict[str, str]
+) -> None:
+    drop_command(home, put("One"), "one.json")
+    ask(home, "run", "--once", env=env)
+    ask(home, "plans", "confirm", env=env)
+    ask(home, "plans", "apply", env=env)
+    [(page,)] = rows_of(home, "SELECT page_id FROM sample_pages")
+    for name, text in (("a.json", "first"), ("b.json", "second")):
+        edit = {"tool": "editPage", "arguments": {"page": page, "content": text}}
+        drop_command(home, {"type": "plan", "kind": "pages", "operations": [edit]}, name)
+        ask(home, "run", "--once", env=env)
+    drop_command(home, put("Two"), "two.json")
+    ask(home, "run", "--once", env=env)
+    typed = [("[q] quit", "y")] * 3
+    said = on_a_terminal("plans", cwd=home, env=env, answers=typed, module=SAMPLE, ends_with=[2])
+    assert "error (changed_since_draft): Operation 1" in said
+    assert "Plan 3 of 3" in said
+    assert pages(home) == [("One", "first"), ("Two", "")]
+
+
 def test_an_apply_does_not_wait_for_deliberations_that_have_every_slot(
     home: Path, fake: FakeGemini, gate: Gate
 ) -> None:
