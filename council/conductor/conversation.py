@@ -41,6 +41,7 @@ from council.storage.paths import ALWAYS_DENIED, ASKS_FOLDER, UPLOADS_FOLDER, Co
 from council.storage.store import Tx
 from council.systems import Core
 from council.typed_json import decode_json
+from council.users.people import seen_by
 
 if TYPE_CHECKING:
     from council.audit.log import Transaction  # it loads SQLAlchemy
@@ -67,8 +68,10 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     newest, _ = premises.store.read(partial(_state_of, lane))
     owner = (command.user if newest is None else newest.command.get("user")) or STEWARD.id
     if owner != (command.user or STEWARD.id):
+        is_seen = premises.store.read(partial(seen_by, user_id=command.user)) is None
+        whose = f"{owner}'s" if is_seen else "not yours"
         raise CommandInvalid(
-            f"the conversation {conversation!r} is {owner}'s.",
+            f"the conversation {conversation!r} is {whose}.",
             fix="leave `--conversation` out to use your own",
             field="conversation",
             refused=True,

@@ -12,8 +12,9 @@ from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.ids import sha256_hex
 from council.plans.plan import MAX_OPERATIONS, NAME_CHARS, Plan
-from council.plans.register import plans_starting_with
+from council.plans.register import plan_in
 from council.safety.untrusted import plain_line
+from council.users.people import seen_by
 
 _Words = Annotated[StrictStr, Field(min_length=1, max_length=5_000)]
 _PlanId = Annotated[StrictStr, Field(min_length=1, max_length=64, pattern=LINE_PATTERN, description="The plan's id.")]
@@ -122,18 +123,18 @@ class UndoCommand(PlanRunBase):
 
 def admit_plan(command: PlanCommand, premises: Premises) -> Admission:
     """The run that waits for the plan which this one replaces is told. Raises CommandInvalid where there is none."""
-    run_id = _plan(command.revises, premises, "revises").run_id if command.revises else ""
+    run_id = _plan(command, command.revises, premises, "revises").run_id if command.revises else ""
     return Admission(f"plan {plain_line(command.title, NAME_CHARS) or command.kind}", run_id=run_id)
 
 
 def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
     """The run that waits for the plan is told. Raises CommandInvalid for a plan that is not there."""
-    return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command.plan, premises).run_id)
+    return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command, command.plan, premises).run_id)
 
 
 def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> Admission:
     """Record 0 holds the token's SHA-256. Raises CommandInvalid for a plan that is not there."""
-    _plan(command.plan, premises)
+    _plan(command, command.plan, premises)
     recorded = dump(command)
     if isinstance(command, ApplyCommand) and command.token is not None:
         recorded["token"] = sha256_hex(command.token)
@@ -148,10 +149,11 @@ def foresee(command: CommandBase, premises: Premises) -> None:
     premises.ask_house(lambda app: rehearse(app.plans, app.store, command, kept or {}))
 
 
-def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
-    for plan in plans_starting_with(premises.store, plan_id, 1):
-        if plan.plan_id == plan_id:
-            return plan
+def _plan(command: CommandBase, plan_id: str, premises: Premises, field: str = "plan") -> Plan:
+    """Nobody learns here that somebody else has a plan of that id."""
+    plan, sees = premises.store.read(lambda tx: (plan_in(tx, plan_id), seen_by(tx, command.user)))
+    if plan is not None and sees in (None, plan.principal):
+        return plan
     fix = "`council plans list --all` shows them, with their whole ids"
     raise CommandInvalid(f"there is no plan {plan_id!r}.", fix=fix, field=field)
 

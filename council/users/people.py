@@ -71,6 +71,14 @@ def principal_in(tx: Tx, user_id: str) -> Principal:
     return user.principal
 
 
+def seen_by(tx: Tx, user_id: str | None) -> str | None:
+    """The one whose runs and plans a command on behalf of this user may name; None for everybody's, as the steward's may."""
+    if user_id in (None, STEWARD.id):
+        return None
+    user = user_in(tx, user_id)
+    return user_id if user is None else user.principal.sees
+
+
 def _user(tx: Tx, row: tuple[str, str, str]) -> User:
     return User(*row, tuple(held[0] for held in tx.execute(sql.ROLES, (row[0],)).fetchall()))
 

@@ -120,6 +120,25 @@ def test_what_is_given_is_refused_as_it_is_judged_and_a_refused_plan_is_in_the_a
     assert [*(site.home / "commands" / "failed").glob("[!.]*")] == []
 
 
+def test_a_plan_of_somebody_else_is_refused_like_one_that_is_not_there(site: Site) -> None:
+    anna, bert, boss = (site.program(user) for user in ("anna", "bert", "boss"))
+    note = {"kind": "notes", "operations": [{"tool": "createNote", "arguments": {"content": "Dig."}}]}
+    done(given(anna, {"type": "plan", **note}))
+    [hers, *_] = anna.get("/v1/plans", params={"state": "draft"}).json()
+    for body in (
+        *({"type": verb, "plan": hers["plan_id"]} for verb in ("confirm", "reject", "apply", "undo")),
+        {"type": "plan", **note, "revises": hers["plan_id"]},
+    ):
+        unknown = json.loads(json.dumps(body).replace(hers["plan_id"], "20200101-000000-aaaaaaaa"))
+        for door in ("/v1/commands", "/v1/commands/validate"):
+            foreign, absent = (bert.post(door, json=asked, params={"wait_s": 60}) for asked in (body, unknown))
+            assert "anna" not in foreign.text
+            assert foreign.text.replace(hers["plan_id"], "20200101-000000-aaaaaaaa") == absent.text
+            assert foreign.status_code == absent.status_code
+        assert "anna" in given(boss, body).text
+    assert anna.get(f"/v1/plans/{hers['plan_id']}").json()["state"] == "draft"
+
+
 def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) -> None:
     anna, bert, browser = site.program("anna"), site.program("bert"), site.signed_in("anna")
 
@@ -302,6 +321,8 @@ def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemin
         gate.set()
         assert begun.json()["location"] == f"/v1/runs/{begun.json()['run_id']}"
         wait_until(lambda: done(anna.get(begun.json()["location"]))["receipt"], "it has ended")
+        hers = bert.post("/v1/ask", json={"request": "And mine?", "conversation": told["conversation"]})
+        assert (hers.status_code, "is not yours." in hers.json()["detail"], "anna" in hers.text) == (422, True, False)
         assert bert.get("/v1/ask").json() == []
         assert refusal(bert.get(f"/v1/ask/{told['conversation']}")) == (404, "run_not_found")
 
