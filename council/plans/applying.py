@@ -20,10 +20,13 @@ from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
 from council.engine.runs import ANSWER, Run, RunPause
 from council.errors import CouncilError, StorageFailed
-from council.ids import STEWARD, Principal, canonical_json, sha256_hex
+from council.ids import STEWARD, Principal
 from council.plans import statements as sql
 from council.plans.approval import (
     CHANGED,
+    CONFLICT,
+    OTHER_REQUEST,
+    USED_REQUEST,
     PlanRefused,
     Plans,
     changed_since_draft,
@@ -160,7 +163,7 @@ def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolRes
         fix = "look there before you draft it again" if result.error_code == UNKNOWN else "draft the plan again"
         return _failed(plans, done, plan, ErrorRef(result.error_code, result.error, fix))
     [operation], text = plan.operations, plans.redactor.redact(result.text or result.title)
-    done.tx.execute(sql.NOTE_DONE, (request_key(plan, operation), plan_id, _digest(operation), text))
+    done.tx.execute(sql.NOTE_DONE, (request_key(plan, operation), plan_id, operation.digest, text))
     sent = (OperationResult(text=text),)
     plan = msgspec.structs.replace(plan, stored="applied", applied_ms=plans.now_ms(), results=sent)
     plans.record(done, "plan_applied", plan.principal, plan, applied=1)
@@ -188,7 +191,8 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
             results.append(_foreseen(plans, tx, plan, principal, number, operation))
         refused = [result for result in results if result.refused]
         if refused and (not kind.partial or len(refused) == len(results)):
-            raise PlanRefused(refused[0].code, refused[0].refused, fix="draft the plan again", plan=plan)
+            again = f"draft it again, and {OTHER_REQUEST}" if refused[0].code == CONFLICT else "draft the plan again"
+            raise PlanRefused(refused[0].code, refused[0].refused, fix=again, plan=plan)
         to_do = [at for at, result in enumerate(results) if not result.refused and not result.again]
         if any(plans.tool_of(kind, plan.operations[at].tool).send is not None for at in to_do):
             plan = msgspec.structs.replace(plan, handed_ms=plans.now_ms())
@@ -210,7 +214,7 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
         return _failed(plans, done, plan, ErrorRef(error.code, f"Nothing was applied. {error.message}", error.fix))
     for at in to_do:
         operation = plan.operations[at]
-        values = (request_key(plan, operation), plan.plan_id, _digest(operation), results[at].text)
+        values = (request_key(plan, operation), plan.plan_id, operation.digest, results[at].text)
         tx.execute(sql.NOTE_DONE, values)
     plan = msgspec.structs.replace(plan, stored="applied", applied_ms=plans.now_ms(), results=tuple(results))
     for row_id in to_conceal:
@@ -225,11 +229,10 @@ def _foreseen(
 ) -> OperationResult:
     """The judgement on an operation before the first change: refused, done earlier, or nothing yet."""
     row = tx.execute(sql.DONE, (request_key(plan, operation),)).fetchone()
-    if row is not None and row[0] == _digest(operation):
+    if row is not None and row[0] == operation.digest:
         return OperationResult(text=row[1], again=True)
     if row is not None:
-        told = f"{told_of(plan, number)}: its clientRequestId was used for another operation."
-        return OperationResult(refused=told, code="request_conflict")
+        return OperationResult(refused=f"{told_of(plan, number)}: {USED_REQUEST}", code=CONFLICT)
     now = plans.judged(tx, principal, operation)
     if isinstance(now, CouncilError):
         return OperationResult(refused=f"{told_of(plan, number)}: {now.message}", code=now.code)
@@ -257,7 +260,3 @@ def _failed(plans: Plans, done: Transaction, plan: Plan, error: ErrorRef) -> Pla
 
 def operation_of(inverse: Inverse) -> Operation:
     return Operation(inverse.tool, inverse.arguments, "")
-
-
-def _digest(operation: Operation) -> str:
-    return sha256_hex(canonical_json([operation.tool, operation.arguments]))

@@ -20,6 +20,7 @@ from council.commands.parsing import fault_in_words
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Clock, Principal, epoch_ms, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
+from council.plans import statements as sql
 from council.plans.changes import all_or_nothing, make_change, rolled_back
 from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, State, plan_hash
 from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
@@ -31,6 +32,9 @@ from council.tools.tool import Tool
 from council.users.people import user_in
 
 CHANGED = "changed_since_draft"
+CONFLICT = "request_conflict"
+USED_REQUEST = "its clientRequestId was used for another operation."
+OTHER_REQUEST = "give it another clientRequestId"
 
 
 class PlanRefused(CommandInvalid):
@@ -117,10 +121,8 @@ class Plans:
             if name in named[: number - 1]:
                 message = f"Operation {number} has the clientRequestId of an earlier one, {name!r}."
                 field = f"operations.{number - 1}.clientRequestId"
-                raise PlanRefused("request_conflict", message, fix="give each operation its own", field=field)
+                raise PlanRefused(CONFLICT, message, fix="give each operation its own", field=field)
         previews = self._previews_in_turn(tx, principal, operations)
-        if asked.revises:  # the first change that stays
-            self._supersede(done, asked.revises, principal, plan_id, run_id)
         ttl_s = self.draft_ttl_s if kind.draft_ttl_s is None else kind.draft_ttl_s
         plan = Plan(
             plan_id=plan_id,
@@ -138,6 +140,9 @@ class Plans:
             revises=asked.revises,
             last_drop=drop,
         )
+        _require_new_requests(tx, plan)
+        if asked.revises:  # the first change that stays
+            self._supersede(done, asked.revises, principal, plan_id, run_id)
         add_plan(tx, plan)
         self.record(done, "plan_drafted", principal.id, plan, revises=plan.revises, run=run_id)
         return plan
@@ -177,6 +182,7 @@ class Plans:
             confirmed_ms=self.now_ms(),
             last_drop=drop,
         )
+        _require_new_requests(done.tx, plan)
         edited = {"edited": sorted(edits.arguments), "left_out": sorted(edits.left_out)}
         self.record(done, "plan_confirmed", principal.id, plan, **edited)
         return change_plan(done.tx, plan)
@@ -362,6 +368,15 @@ def _all_possible(
             raise PlanRefused(one.code, message, fix=one.fix, field=field, plan=plan) from one
         found.append(one)
     return tuple(found)
+
+
+def _require_new_requests(tx: Tx, plan: Plan) -> None:
+    """Raises PlanRefused where another operation was applied under one of its ids: the apply would refuse it each time."""
+    for number, operation in enumerate(plan.operations, start=1):
+        row = tx.execute(sql.DONE, (request_key(plan, operation),)).fetchone()
+        if row is not None and row[0] != operation.digest:
+            message, field = f"{told_of(plan, number)}: {USED_REQUEST}", f"operations.{number - 1}.clientRequestId"
+            raise PlanRefused(CONFLICT, message, fix=OTHER_REQUEST, field=field)
 
 
 def live_principal(tx: Tx, plan: Plan) -> Principal:

@@ -45,6 +45,11 @@ class Operation(msgspec.Struct, frozen=True, rename={"client_request_id": "clien
     arguments: dict[str, Any]
     client_request_id: str
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what it does: by this a `clientRequestId` that comes again is known to mean the same."""
+        return sha256_hex(canonical_json([self.tool, self.arguments]))
+
 
 class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     """Words about a plan. They change nothing that it does, so no hash covers them."""

@@ -335,9 +335,17 @@ def test_the_same_client_request_id_in_a_scope_gives_the_same_row(at: Planning) 
     first = at.apply(at.confirm(at.propose(proposal("a", shelf="near")))).plan
     again = at.apply(at.confirm(at.propose(proposal("a", shelf="near")))).plan
     assert [(result.again, result.text) for result in again.results] == [(True, "Put “Soil”.")]
-    other = at.apply(at.confirm(at.propose(proposal("b", shelf="near"))))
-    assert (other.error.code if other.error else "") == "request_conflict"
-    at.apply(at.confirm(at.propose(proposal("a", shelf="far"))))
+    with pytest.raises(PlanRefused, match="was used for another operation") as refused:
+        at.propose(proposal("b", shelf="near"))
+    assert (refused.value.code, refused.value.fix) == ("request_conflict", "give it another clientRequestId")
+    same = at.propose(proposal("a", shelf="near"))
+    assert refusal(at.confirm, same, Edits({1: {"content": "b"}})) == "request_conflict"
+    drafts = [at.confirm(at.propose(proposal(content, shelf="far"))) for content in "ab"]
+    endings = [at.apply(draft).error for draft in drafts]
+    assert [(each.code, each.fix) if each else None for each in endings] == [
+        None,
+        ("request_conflict", "draft it again, and give it another clientRequestId"),
+    ]
     assert at.pages() == [("far", "Soil", "a"), ("near", "Soil", "a")]
     assert refusal(at.undo, again) == "nothing_to_undo"
     at.undo(first)
