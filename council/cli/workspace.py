@@ -62,7 +62,7 @@ def _command(action: Verb) -> Callable[..., None]:
 
     parameters: dict[str, tuple[Any, Any]] = {}
     for name, field in sorted(fields.items(), key=lambda item: not item[1].is_required()):
-        kind, told = _typed(field.annotation), field.description
+        kind, told = _typed(field.annotation), (field.description or "").replace("null for", '"" for')
         if field.is_required():
             parameters[spelled[name]] = Annotated[kind, typer.Argument(help=told)], REQUIRED
         else:

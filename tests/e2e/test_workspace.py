@@ -71,6 +71,14 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
         "--acceptance-criteria", "The bed is wet", "--acceptance-criteria", "The seeds are in", "--assigned-to", "anna",
     )["id"]  # fmt: skip
     workspace(home, "boris", "tasks", "edit", task, "--due-date", "", "--title", "Sow more basil")
+    told = " ".join(ask(home, "workspace", "tasks", "edit", "--help").split())
+    assert ('assigned to; "" for nobody.' in told, 'its zone; "" for none.' in told, "null" in told) == (
+        True,
+        True,
+        False,
+    )
+    workspace(home, "boris", "tasks", "edit", task, "--assigned-to", "")
+    assert workspace(home, "boris", "tasks", "show", task)["assignedToId"] == ""
     workspace(home, "boris", "tasks", "status", task, "in_progress")
     told = ask(home, "workspace", "tasks", "delete", task, "--user", "boris", code=6)
     assert "error (forbidden): boris may not use deleteTask here." in told
@@ -95,9 +103,9 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     assert [row["title"] for row in workspace(home, "otto", "events", "public")["rows"]] == ["Open day"]
     assert "error (no_principal)" in ask(home, "workspace", "tasks", "list", "--user", "nobody", code=6)
     assert "`dueDate`" in ask(home, "workspace", "tasks", "edit", task, "--due-date", "soon", "--user", "anna", code=2)
-    assert rows_of(home, "SELECT title, version FROM workspace_tasks") == [("Sow more basil", 3)]
+    assert rows_of(home, "SELECT title, version FROM workspace_tasks") == [("Sow more basil", 4)]
     exported = ask(home, "audit", "tail", "-n", "100")
-    assert exported.count("workspace_changed") == 11
+    assert exported.count("workspace_changed") == 12
     assert exported.count("workspace_refused") == 2
     assert "Sow" not in exported
     ask(home, "audit", "verify")
