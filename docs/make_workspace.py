@@ -11,6 +11,7 @@ from council.workspace.functions import (
     ANYONE,
     CAPABILITIES,
     GUEST,
+    HEIR,
     INVITED,
     KINDS,
     MEMBER,
@@ -139,6 +140,7 @@ $ council workspace notes remove-lock NOTE --user anna
 Only its owner locks a note. From then on, nobody reads, changes or deletes it without the secret, not even the owner. An unlock
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
 After five wrong secrets the note is closed to you for a minute. Each further one doubles that time, up to a day.
+If its owner has left, an administrator who has unlocked the note may remove its lock.
 
 Lists show a locked note's title and never its text. Nor is the text in previews, audit records or logs. A lock also removes the
 text from every plan. If a plan about the note still waits for a decision, it fails; if it was applied, it cannot be undone. The
@@ -187,6 +189,7 @@ def _rules() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for name, words in RULES.items():
         told = [_mark(words, word) for word in (ADMINISTRATOR, MEMBER, GUEST, OWNER, ANYONE)]
+        told[0] = "once the owner has left" if HEIR in words else told[0]
         action = ACTIONS.get(name)
         effect = action.effect if action is not None and action.for_tools else ""
         with_grant = ", ".join(f"`{grant}`" for grant in (*CAPABILITIES, *PERMISSIONS) if grant in words)

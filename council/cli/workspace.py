@@ -108,7 +108,7 @@ def unlock(ctx: typer.Context, note: _Note, user: User = "steward", as_json: AsJ
 
 @_GROUPS["notes"].command("remove-lock")
 def remove_lock(ctx: typer.Context, note: _Note, user: User = "steward", as_json: AsJson = False) -> None:
-    """Remove the lock of your note, after you have unlocked it."""
+    """Remove the lock of a note that you have unlocked: your own, or as an administrator that of somebody who has left."""
     _tell(change(state(ctx).desk(), "removeLock", user, {"noteId": note}), as_json=as_json)
 
 

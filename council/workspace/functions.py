@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ADMINISTRATOR, MEMBER, GUEST = "administrator", "member", "guest"  # of an organization
 OWNER = "owner"  # the author, as long as they may see the place where it stands
+HEIR = "heir"  # an administrator, where the author may not see the place any more
 INVITED = "invited"
 ANYONE = "anyone"  # every person of this home
 
@@ -153,7 +154,7 @@ RULES: Mapping[str, frozenset[str]] = {
     **{action.name: frozenset(action.who.split()) for action in _ALL},
     "unlockNote": SEE | {OWNER},
     "lockNote": frozenset({OWNER}),
-    "removeLock": frozenset({OWNER}),
+    "removeLock": frozenset({OWNER, HEIR}),
 }
 
 _GROUPS_OF_KINDS = {

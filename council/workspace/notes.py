@@ -151,7 +151,8 @@ def unlock_note(visit: Visit, arguments: OfNote, lock: NoteLock, ttl_ms: int) ->
 
 
 def remove_lock(visit: Visit, arguments: OfNote) -> Change:
-    """The note, unlocked by its owner, is no longer locked."""
+    """The note, unlocked by its owner, is no longer locked. Where the owner has left, an administrator who has unlocked it may
+    do this."""
     note, spot = note_row(visit, arguments)
     require(visit, "removeLock", spot, "note")
     require_open(visit, note)

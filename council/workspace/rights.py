@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from sqlalchemy import BindParameter, String, bindparam, select, union_all
 
+from council.ids import STEWARD
+from council.users.tables import roles
 from council.workspace.functions import (
     ADMINISTRATOR,
     ANYONE,
     CAPABILITIES,
     GUEST,
+    HEIR,
     INVITED,
     MEMBER,
     OWNER,
@@ -45,6 +48,7 @@ _PEOPLE = {
     MEMBER: "members",
     GUEST: "guests",
     OWNER: "its owner",
+    HEIR: "administrators once the owner has left",
     INVITED: "invited people",
 }
 
@@ -60,6 +64,11 @@ def standing(visit: Visit, spot: Spot) -> frozenset[str]:
             words.add(ADMINISTRATOR)
         here = {"org": spot.org_id, "project": spot.project_id, "who": who.id}
         words |= set(visit.connection.scalars(_WORDS_OF, here))
+        if ADMINISTRATOR in words and spot.owner not in ("", STEWARD.id):
+            at_home = set(visit.connection.scalars(select(roles.c.role).where(roles.c.user_id == spot.owner)))
+            theirs = at_home | set(visit.connection.scalars(_WORDS_OF, {**here, "who": spot.owner}))
+            if not (at_home and theirs & SEE):
+                words.add(HEIR)
     if spot.owner == who.id and (not spot.org_id or words & SEE):
         words.add(OWNER)
     return frozenset(words)

@@ -20,6 +20,7 @@ from council.redaction import Redactor, Secret
 from council.storage.store import Store
 from council.storage.tables import words_of
 from council.upkeep.table_words import change_words, count_words
+from council.users.enrolment import change_roles
 from council.users.tables import roles
 from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
@@ -547,6 +548,26 @@ def test_a_plan_on_an_unlocked_note_shows_and_keeps_nothing_of_what_it_said(spac
     assert CANARY not in everything_said(space, "nora", locked)
     space.planning.clock.pass_s(900)
     refused("locked", lambda: space.come_to("nora", "getNoteContentIfUnlocked", noteId=locked))
+
+
+@pytest.mark.parametrize("leaves", ["removed", "without a role"])
+def test_the_lock_of_somebody_who_left_is_removed_by_an_administrator_with_its_secret(
+    space: Space, leaves: str
+) -> None:
+    note, org = space.ids["note"], space.ids["org"]
+    space.do("nora", "lockNote", noteId=note)
+    for who in ("ada", "steward"):
+        space.do(who, "unlockNote", noteId=note)
+        refused("forbidden", lambda who=who: space.do(who, "removeLock", noteId=note))
+    if leaves == "removed":
+        space.do("ada", "removeMember", orgId=org, userId="nora")
+    else:
+        change_roles(space.planning.log, "nora", [], ["user"])
+    space.do("mia", "unlockNote", noteId=note)
+    refused("forbidden", lambda: space.do("mia", "removeLock", noteId=note))
+    refused("locked", lambda: space.do("alan", "removeLock", noteId=note))
+    space.do("ada", "removeLock", noteId=note)
+    assert space.come_to("mia", "getNoteContentIfUnlocked", noteId=note)["content"] == "Basil hates frost."
 
 
 def test_a_lock_after_the_draft_refuses_the_plan_and_taking_it_off_opens_the_note(space: Space) -> None:

@@ -309,6 +309,17 @@ SHOWN = {
 }
 
 
+def test_an_administrator_takes_the_lock_of_somebody_who_left_off_with_its_secret(home: Path, furnished: Space) -> None:
+    note, org = furnished.ids["note"], furnished.ids["org"]
+    ask(home, "workspace", "notes", "lock", note, "--user", "nora", stdin="open sesame\n")
+    ask(home, "workspace", "notes", "unlock", note, "--user", "ada", stdin="open sesame\n")
+    told = ask(home, "workspace", "notes", "remove-lock", note, "--user", "ada", code=6)
+    assert "fix: it is for its owner and administrators once the owner has left; see" in told
+    ask(home, "workspace", "members", "remove", org, "nora", "--user", "ada")
+    ask(home, "workspace", "notes", "remove-lock", note, "--user", "ada")
+    assert workspace(home, "mia", "notes", "show", note)["content"] == "Basil hates frost."
+
+
 def test_the_text_of_a_locked_note_is_nowhere_but_behind_its_unlock(home: Path) -> None:
     ask(home, "users", "add", "nora")
     note = workspace(home, "nora", "notes", "add", "-", "--title", "Diary", stdin="Nothing yet.")["id"]
