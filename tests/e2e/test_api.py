@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -189,10 +190,14 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
     )
     assert confirmed["plan"]["state"] == "confirmed"
     assert confirmed["token"].startswith("council-plan-1.")
+    without_script = re.sub("<[^>]+>", "", browser.get(f"/plans/{first}").text)
+    assert re.search(r"Time to apply: until \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", without_script)
     assert refusal(anna.post(f"/v1/plans/{first}/apply", json={"token": "council-plan-1.x.y"}))[0] == 422
     assert titles() == []
     applied = done(anna.post(f"/v1/plans/{first}/apply", json={"token": confirmed["token"]}))
     assert (applied["plan"]["state"], titles()) == ("applied", ["Dig deep"])
+    without_script = re.sub("<[^>]+>", "", browser.get(f"/plans/{first}").text)
+    assert re.search(r"Time to undo: until \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", without_script)
     assert done(browser.post(f"/v1/plans/{first}/undo", json={}))["plan"]["state"] == "undone"
     assert titles() == []
 
