@@ -8,7 +8,7 @@ from pathlib import Path
 from starlette.datastructures import FormData
 
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
-from council.deliberation.deliberate_admission import TRIAD
+from council.deliberation.deliberate_admission import TRIAD, may_sit
 from council.desk.desk import Desk
 from council.desk.validation import judge
 from council.desk.window import ordered
@@ -24,8 +24,9 @@ _NOT_TYPED = ("$schema", "type", "id", "user", "budget")
 
 def command_form(desk: Desk, who: Person, filters: Filters) -> Form:
     """The fields of a deliberation, the four that matter most first, with what the settings say as their beginning."""
-    settings, roles = desk.settings, desk.personas()
-    in_order = [*(role for role in TRIAD if role in roles), *sorted(roles.keys() - set(TRIAD))]
+    settings = desk.settings
+    roles = {role for role, agent in desk.personas().items() if may_sit(agent, who.id)}
+    in_order = [*(role for role in TRIAD if role in roles), *sorted(roles - set(TRIAD))]
     was = {
         f"{_PREFIX}protocol": settings.protocol,
         f"{_PREFIX}max_rounds": str(settings.max_rounds),

@@ -60,6 +60,24 @@ def text_of(answer: httpx2.Response) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", answer.text))
 
 
+def test_the_form_of_a_new_command_offers_each_agent_that_may_sit_in_a_council_and_no_other(
+    served: tuple[Site, Daemon],
+) -> None:
+    here, _ = served
+    with here.signed_in() as steward, here.program() as program:
+        [agents] = [one for one in told(steward, "/command")["fields"] if one["name"] == "config.agents"]
+
+        def fits(role: str) -> bool:
+            members = list(dict.fromkeys(["COORDINATOR", role]))
+            asked = command(config={"agents": members})
+            judged = program.post("/v1/commands/validate", json=asked).json()
+            return not judged["code"]
+
+        every = set(Desk(find_home(here.home, {}, here.home), os.environ).personas())
+        assert {"WRITER", "ETHICAL_HACKER", "TAX_SPECIALIST"} <= every
+        assert set(agents["options"]) == {role for role in every if fits(role)}
+
+
 def told(browser: httpx2.Client, path: str) -> Any:
     """A page as JSON."""
     plain, question, filters = path.partition("?")
