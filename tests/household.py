@@ -58,10 +58,8 @@ def furnish(home: Path, count: int) -> dict[str, str]:
         own = space.do("ada", "createNote", title="Frost", content="Basil hates frost.", projectId=project)
         space.do("ada", "lockNote", noteId=own)
         for number in range(count):
-            for statement in notice(
-                f"note-{number:04}", "ada", f"“Open day {number}” begins tomorrow.", 10**12 + number
-            ):
-                store.write_now(lambda tx, asked=statement: tx.core.execute(asked))
+            told = notice(f"note-{number:04}", "ada", f"“Open day {number}” begins tomorrow.", 10**12 + number)
+            store.write_now(lambda tx, asked=told: tx.core.execute(asked))
             run_id = f"20261120-1000{number % 60:02}-{number:08}"
             status = "failed" if number % 9 == 5 else "succeeded"
             ended(

@@ -1,5 +1,5 @@
 """The keeper of specialists, a companion of the daemon. It deprecates one that nobody used for 90 days, and tells its creator
-7 days before. It tells administrators when one is eligible, and promotes nothing.
+7 days before. It tells the steward and administrators when one is eligible, and promotes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from council.audit.log import Transaction
 from council.audit.trail import Trail
-from council.ids import Clock, epoch_ms
+from council.ids import STEWARD, Clock, epoch_ms
 from council.specialists import statements as sql
 from council.specialists.lifecycle import lacks
 from council.specialists.specialist_registry import Specialist, notify, rows_in, specialists
@@ -81,7 +81,7 @@ class SpecialistKeeper:
     def do(self, tx: Tx) -> Transaction:
         """All that is due, with its record and its notifications."""
         done, now_ms = self.audit.join(tx), epoch_ms(self.clock)
-        administrators = [row[0] for row in tx.execute(sql.ADMINISTRATORS).fetchall()]
+        administrators = [STEWARD.id, *(row[0] for row in tx.execute(sql.ADMINISTRATORS).fetchall())]
         for chore in self._due(rows_in(tx.execute, sql.ALL), _marks(tx)):
             one = chore.specialist
             tell = partial(notify, tx.core, now_ms=now_ms)

@@ -257,12 +257,11 @@ def record(tx: Tx, row: TelemetryRow) -> None:
 
 
 def notify(connection: Connection, users: Sequence[str], text: str, now_ms: int) -> None:
-    """Tells each of these people one line. The steward is no user, and is told by `council specialists list`."""
+    """Tells each of these people one line."""
     from council.users.notifications import notice  # not at the top: it loads SQLAlchemy
 
     for user in users:
-        for statement in notice(new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC)), user, text, now_ms):
-            connection.execute(statement)
+        connection.execute(notice(new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC)), user, text, now_ms))
 
 
 def approval_drafted(

@@ -117,6 +117,17 @@ CREATE TABLE marks (
 	CONSTRAINT pk_marks PRIMARY KEY (name)
 );
 
+CREATE TABLE notifications (
+	notification_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	text TEXT NOT NULL,
+	created_ms BIGINT NOT NULL,
+	read_ms BIGINT,
+	CONSTRAINT pk_notifications PRIMARY KEY (notification_id)
+);
+
+CREATE INDEX ix_notifications_user_id ON notifications (user_id);
+
 CREATE TABLE plan_requests (
 	request VARCHAR(64) NOT NULL,
 	plan_id VARCHAR(64) NOT NULL,
@@ -396,18 +407,6 @@ CREATE TABLE written (
 	CONSTRAINT pk_written PRIMARY KEY (path)
 );
 
-CREATE TABLE notifications (
-	notification_id VARCHAR(64) NOT NULL,
-	user_id VARCHAR(64) NOT NULL,
-	text TEXT NOT NULL,
-	created_ms BIGINT NOT NULL,
-	read_ms BIGINT,
-	CONSTRAINT pk_notifications PRIMARY KEY (notification_id),
-	CONSTRAINT fk_notifications_user_id FOREIGN KEY(user_id) REFERENCES users (user_id) ON DELETE CASCADE
-);
-
-CREATE INDEX ix_notifications_user_id ON notifications (user_id);
-
 CREATE TABLE roles (
 	user_id VARCHAR(64) NOT NULL,
 	role VARCHAR(64) NOT NULL,
@@ -597,4 +596,4 @@ SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
   s.provided_resources, s.training_results, s.created_at, s.expires_at, s.needed_resources, s.run_id, s.plan_id
 FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id LEFT JOIN runs r ON r.run_id = s.run_id;
 
-INSERT INTO alembic_version (version_num) VALUES ('0009');
+INSERT INTO alembic_version (version_num) VALUES ('0010');

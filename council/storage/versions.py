@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import secrets
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from council.errors import ConfigError, DatabaseTooNew
 from council.storage.files import write_atomic
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 DATABASE_FILE = "council.db"
 HOME_FILE = "home-id"  # which home a database on a server belongs to
 _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
-# Oldest first. Each added tables and views, and changed none; one that changes a table brings its statements to `bring_forward`.
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+# Oldest first. Each added tables and views. One that changes a table brings its statements to `bring_forward`.
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _TABLES_POSTGRES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"  # and views
 NOW_MS = "CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)"  # PostgreSQL's word for the present moment
+_TELL = "INSERT INTO notifications (notification_id, user_id, text, created_ms, read_ms) VALUES (?, ?, ?, ?, ?)"
 _IN_SQLITE = {  # SQLite's words for those of PostgreSQL in `schema.sql`
     "BYTEA": "BLOB",
     "BIGSERIAL": "INTEGER",  # SQLite numbers rows itself only in a column of this very type
@@ -59,8 +60,15 @@ def bring_forward(tx: Tx) -> None:
             raise database_too_new(version)
         there = {row[0] for row in tx.execute(TABLES_SQLITE if tx.is_sqlite else _TABLES_POSTGRES).fetchall()}
         tx.execute("DELETE FROM alembic_version")
+    told: list[Sequence[Any]] = []
+    if "notifications" in there and version in VERSIONS[:9]:  # they referred to `users`, where the steward is no row
+        told = tx.execute("SELECT notification_id, user_id, text, created_ms, read_ms FROM notifications").fetchall()
+        tx.execute("DROP TABLE notifications")
+        there.remove("notifications")
     for statement in _lacking(there, is_sqlite=tx.is_sqlite):
         tx.execute(statement)
+    for row in told:
+        tx.execute(_TELL, tuple(row))
 
 
 def lend_tables(raw: sqlite3.Connection, there: Collection[str]) -> None:

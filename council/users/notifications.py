@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
-from council.ids import STEWARD
 from council.users.tables import notifications
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable
 
 
-def notice(notification_id: str, user_id: str, text: str, now_ms: int) -> tuple[Executable, ...]:
-    """The statement that tells a user of something. None for the steward, who is no user."""
-    if user_id == STEWARD.id:
-        return ()
+def notice(notification_id: str, user_id: str, text: str, now_ms: int) -> Executable:
+    """The statement that tells a user, or the steward, of something."""
     values = {"notification_id": notification_id, "user_id": user_id, "text": text, "created_ms": now_ms}
-    return (insert(notifications).values(values),)
+    return insert(notifications).values(values)
 
 
 def notifications_of(connection: Connection, user_id: str, limit: int) -> Iterable[dict[str, Any]]:

@@ -25,7 +25,7 @@ notifications = Table(  # times are milliseconds since the epoch; `read_ms` NULL
     "notifications",
     metadata,
     Column("notification_id", String(64), primary_key=True),
-    Column("user_id", String(64), ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", String(64), nullable=False),  # no row of `users` where it is the steward
     Column("text", Words, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("read_ms", BigInteger),

@@ -86,8 +86,7 @@ def tell_due(tx: Tx, now_ms: int) -> int:
     for reminder in due:
         for (user_id,) in tx.execute(sql.MEMBERS, (reminder.org_id,)).fetchall():
             notification_id = new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
-            for statement in notice(notification_id, user_id, reminder.text(now_ms), now_ms):
-                tx.core.execute(statement)
+            tx.core.execute(notice(notification_id, user_id, reminder.text(now_ms), now_ms))
         tx.execute(SET_MARK, (f"{_MARK}{reminder.event_id}", f"{reminder.starts_ms} {reminder.minutes}"))
     there = {f"{_MARK}{row[0]}" for row in tx.execute(sql.EVENTS, (now_ms - LATE_MS,)).fetchall()}
     for name, _ in tx.execute(MARKS, (len(_MARK), _MARK)).fetchall():

@@ -42,7 +42,7 @@ class Visit:
         """The statements that tell a user; none where there is nobody to tell, or it is the principal."""
         if user_id in (None, self.principal.id):
             return ()
-        return tuple(notice(self.new_id(), str(user_id), text, self.now_ms))
+        return (notice(self.new_id(), str(user_id), text, self.now_ms),)
 
 
 @dataclass(frozen=True)

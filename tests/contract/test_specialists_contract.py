@@ -348,13 +348,14 @@ async def test_a_specialist_that_nobody_uses_is_deprecated_after_90_days_and_tol
     assert "specialist_deprecated" in office.planning.actions()
 
 
-async def test_administrators_are_told_once_when_a_specialist_is_eligible_and_nothing_is_promoted(
+async def test_the_steward_and_administrators_are_told_once_when_a_specialist_is_eligible_and_nothing_is_promoted(
     office: Office,
 ) -> None:
     agent_id = eligible(office)
     keeper = SpecialistKeeper(office.store, office.planning.clock, office.planning.plans.audit, 60.0)
     for _ in range(2):
         await keeper.look()
+    assert office.notices("steward") == office.notices("hana")
     assert len(office.notices("hana")) == 1
     assert agent_id in office.notices("hana")[0]
     assert "50 of 50 uses" in office.notices("hana")[0]

@@ -30,6 +30,7 @@ from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.reader import looking
 from council.storage.store import Store, Tx
 from council.storage.versions import DATABASE_FILE, TABLES_SQLITE, VERSIONS
+from council.users.notifications import notice
 from tests import postgres
 from tests.driver import Held, driver_error, watched
 
@@ -461,7 +462,22 @@ SINCE = {  # the tables that came after a version begin so
     "0006": ("world_mechanisms", *NEWEST),
     "0007": NEWEST,
     "0008": ("sign_ins",),
+    "0009": (),
 }
+
+
+NOTIFICATIONS_OF_0009 = (
+    """CREATE TABLE notifications (
+    notification_id VARCHAR(64) NOT NULL,
+    user_id VARCHAR(64) NOT NULL,
+    text TEXT NOT NULL,
+    created_ms BIGINT NOT NULL,
+    read_ms BIGINT,
+    CONSTRAINT pk_notifications PRIMARY KEY (notification_id),
+    CONSTRAINT fk_notifications_user_id FOREIGN KEY(user_id) REFERENCES users (user_id) ON DELETE CASCADE
+    )""",
+    "CREATE INDEX ix_notifications_user_id ON notifications (user_id)",
+)
 
 
 def begin_anew(store: Store, version: str) -> None:
@@ -473,6 +489,10 @@ def begin_anew(store: Store, version: str) -> None:
         for table in [name for name, _ in reversed(found) if name]:  # `roles` before `users`, to which it refers
             if table.startswith(SINCE[version]) if version in SINCE else table not in TABLES_OF[version]:
                 tx.execute(f"DROP TABLE {table}")
+        if "0006" <= version <= "0009":
+            tx.execute("DROP TABLE notifications")
+            for statement in NOTIFICATIONS_OF_0009:
+                tx.execute(statement)
         tx.execute("UPDATE alembic_version SET version_num = ?", (version,))
 
 
@@ -494,7 +514,23 @@ def test_an_older_database_comes_forward_with_its_rows(
         again.write_now(setting("a"))
 
 
-@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_the_notifications_of_an_older_database_stay_and_the_steward_can_have_one(
+    store: Store, tmp_path: Path, database_url: str | None
+) -> None:
+    begin_anew(store, "0009")
+    asked = "SELECT notification_id, user_id, text, created_ms, read_ms FROM notifications ORDER BY notification_id"
+    rows = [("a", "anna", "You are invited.", 1, None), ("b", "anna", "It is yours.", 2, 3)]
+    with store.transaction() as tx:
+        tx.execute("INSERT INTO users (user_id, name, created) VALUES ('anna', 'Anna', '2026-11-01')")
+        for row in rows:
+            tx.execute("INSERT INTO notifications VALUES (?, ?, ?, ?, ?)", row)
+    with contextlib.closing(Store.open(tmp_path, database_url)) as again:
+        again.write_now(lambda tx: tx.core.execute(notice("c", "steward", "It is eligible.", 4)))
+        found = again.read(lambda tx: [tuple(row) for row in tx.execute(asked).fetchall()])
+    assert found == [*rows, ("c", "steward", "It is eligible.", 4, None)]
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-2])  # the newest one added no table
 def test_a_look_finds_tables_that_came_later_empty_and_an_older_file_stays_as_it_is(
     tmp_path: Path, version: str
 ) -> None:

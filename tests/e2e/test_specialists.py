@@ -143,6 +143,7 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         wait_until(
             lambda: any("is eligible: 50 of 50 uses" in line for line in street.told("hana")), "the word to hana"
         )
+        assert "is eligible: 50 of 50 uses" in council("workspace", "notifications")  # the steward's
         assert "eligible" in council("specialists", "stats", "--user", "anna")
 
         runs = [run for run, *_ in street.uses()[40:]]
