@@ -30,6 +30,7 @@ _INTERVAL_S = 0.1  # changes within this time are written once
 _CROWD = 50  # so many runs make a long file
 _CROWD_INTERVAL_S = 1.0
 AWAITING = "AWAITING_COMMAND"
+_WAITING = "WAITING"  # of a run, for a person or a provider; of the daemon, where no run is at work and one waits
 
 
 def publish_start(home: Home, model: str, waits_for: StorageFailed) -> None:
@@ -106,7 +107,7 @@ class StateFile:
                 "inode": run.header.file.inode,
                 "mtime_ns": run.header.file.mtime_ns,
                 "status": run.status,
-                "state": run.state,
+                "state": _WAITING if run.status == "waiting" else run.state,
                 "lane": run.header.lane,
                 "output": run.output_path,
                 "waiting_for": run.waiting_for,
@@ -114,9 +115,8 @@ class StateFile:
             }
             for run in self._engine.active.values()
         ]
-        state = next(
-            (run["state"] for run in runs if run["status"] == "running"), "EXECUTING_TASK" if runs else AWAITING
-        )
+        by_status = {run["status"]: run["state"] for run in reversed(runs)}  # the first of each
+        state = by_status.get("running") or by_status.get("waiting") or ("EXECUTING_TASK" if runs else AWAITING)
         view = {
             "state": "STOPPED" if self._stopped else state,
             "pid": os.getpid(),

@@ -32,7 +32,8 @@ class CompanionState(BaseModel):
 
 
 class Health(BaseModel):
-    """The state of the daemon: `state` is the word of Protocol 95, `status` is `degraded` while a companion is."""
+    """The state of the daemon: `state` is the word of Protocol 95, or `WAITING` while no run is at work and one waits. `status`
+    is `degraded` while a companion is."""
 
     status: str
     version: str

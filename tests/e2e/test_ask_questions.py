@@ -59,6 +59,8 @@ def test_an_agents_question_is_the_runs_question_and_its_answer_goes_back_to_tha
         assert "How long may it be?" in waits["error"]
         [page] = (home / "artifacts" / "asks").rglob("*.md")
         assert "How long may it be?" in page.read_text().partition("## Question")[2]
+        view = json.loads(run_cli("status", "--json", cwd=home).stdout)
+        assert (view["state"], [run["state"] for run in view["runs"]]) == ("WAITING", ["WAITING"])
         daemon.kill()
     asked = len(fake.requests)
     shown = ask(home, env, "two minutes, canary-77")
