@@ -17,7 +17,7 @@ from council.conductor import statements as sql
 from council.engine.records import Part
 from council.ids import sha256_hex, slugify
 from council.llm.base import Message, TurnInfo, request_hash
-from council.llm.structured import parse
+from council.llm.structured import parse, repair_turns
 from council.safety.boundary_table import DECLINED, crossed
 from council.safety.ministers import guardian, read_spec
 from council.storage.reader import Looking
@@ -25,7 +25,7 @@ from council.storage.store import Tx
 from council.turns.asker import attempt
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
-from council.turns.result import ModelCall, TurnResult
+from council.turns.result import CallPurpose, ModelCall, TurnResult
 
 _PREFIX = "temporary-"
 
@@ -33,13 +33,14 @@ _PREFIX = "temporary-"
 class BaseProfile(BaseModel):
     """The source's `base_profile`."""
 
-    expertise: Annotated[str, Field(min_length=10, max_length=1_500)]
-    personality: Annotated[str, Field(min_length=10, max_length=1_500)]
+    expertise: Annotated[str, Field(max_length=1_500, pattern=r"\S")]
+    personality: Annotated[str, Field(max_length=1_500, pattern=r"\S")]
     safety_notes: Annotated[str, Field(max_length=1_500)] = ""
 
 
 class ProfileTry(msgspec.Struct, frozen=True):
-    """One try to make an agent. `profile` is JSON, empty where `refused` says why there is none."""
+    """One try to make an agent. `profile` is JSON. It is empty where `refused` says why there is none, and where the reply has
+    another form."""
 
     result: TurnResult
     profile: str = ""
@@ -47,32 +48,48 @@ class ProfileTry(msgspec.Struct, frozen=True):
 
 
 async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]) -> ProfileTry:
-    """The recorded profile, or one made and judged now. Raises ReplayMiss, and RunPause without a network."""
+    """The recorded profile, or one made and judged now. A reply of another form is mended with at most two more calls. Raises
+    ReplayMiss, and RunPause without a network."""
     run, step = bench.run, f"temporary/{temporary_id(name)}"
     messages = (Message("user", _TEMPLATE.format(name=bench.fencer.line(name), task=bench.fenced(task, step))),)
     info = TurnInfo(conductor.role, "other", task=bench.task)
     schema = BaseProfile.model_json_schema()
     model = partial(bench.equipment.model_of, conductor)
+    tries: list[ProfileTry] = []
 
-    async def ask() -> ProfileTry:
-        result = await attempt(model(), system=conductor.system, messages=messages, info=info, schema=schema, waits=run)
-        if result.failure is not None:
-            return ProfileTry(result, refused=result.failure.message)
-        profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
-        if profile is None:
-            why = "its profile does not have the form asked for"
-        else:
-            rules = [text for text in (profile.personality, profile.safety_notes) if text]
-            judged = guardian(read_spec({"role": name, "purpose": profile.expertise, "rules": rules}), tools)
-            lawful = crossed("\n".join((profile.expertise, *rules)), DECLINED)
+    async def make(step: str, messages: tuple[Message, ...], purpose: CallPurpose) -> TurnResult | None:
+        async def ask() -> ProfileTry:
+            result = await attempt(
+                model(), system=conductor.system, messages=messages, info=info, schema=schema, waits=run
+            )
+            if result.failure is not None:
+                return ProfileTry(result, refused=result.failure.message)
+            profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
+            words = [result.text]  # judged before it is written down, in whatever form
+            if profile is not None:
+                words = [text for text in (profile.expertise, profile.personality, profile.safety_notes) if text]
+            judged = guardian(read_spec({"role": name, "purpose": words[0], "rules": words[1:]}), tools)
+            lawful = crossed("\n".join(words), DECLINED)
             why = judged.reason if judged.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
-        if profile is None or why:
-            return ProfileTry(msgspec.structs.replace(result, text=""), refused=why)
-        return ProfileTry(result, profile.model_dump_json())
+            if why:
+                return ProfileTry(msgspec.structs.replace(result, text=""), refused=why)
+            return ProfileTry(result, "" if profile is None else profile.model_dump_json())
 
-    asked = request_hash(conductor.model, conductor.system, messages)
-    made = await run.step(step, ask, type=ProfileTry, request=asked, part=Part("turn", conductor.role, 1))
-    bench.calls.append(ModelCall(step, conductor.role, 1, made.result))
+        asked = request_hash(conductor.model, conductor.system, messages)
+        made = await run.step(step, ask, type=ProfileTry, request=asked, part=Part(purpose, conductor.role, 1))
+        bench.calls.append(ModelCall(step, conductor.role, 1, made.result, purpose))
+        tries.append(made)
+        return None if made.refused else made.result
+
+    first = await make(step, messages, "turn")
+    if first is not None:
+        reading = parse(first.text, BaseProfile, complete=first.finish == "stop")
+        await repair_turns(
+            reading, first, messages, BaseProfile, lambda number, sent: make(f"{step}/repair/{number}", sent, "repair")
+        )
+    made = tries[-1]
+    if not made.profile and not made.refused:
+        return ProfileTry(made.result, refused="its profile does not have the form asked for")
     return made
 
 

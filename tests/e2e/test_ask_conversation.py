@@ -150,6 +150,31 @@ def test_a_profile_that_breaks_a_law_is_admitted_and_never_written_down(
         assert secret.encode() not in path.read_bytes(), path
 
 
+def test_a_brief_profile_is_enough_and_one_of_another_form_is_asked_for_again(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = mind = carpentry()
+    mind.profile = lambda prompt: {"expertise": "beds", "personality": "plain", "safety_notes": ""}
+    assert "For Plan a bed.: measure twice." in ask(home, env, "Plan a bed.")
+    [profile] = asked_for_profile(fake)
+    assert "cannot be used" not in profile
+
+    mended = "Your last reply cannot be used as it stands:\n- `personality`: is missing"
+    mind.profile = lambda prompt: ADVISOR if mended in prompt else {"expertise": "Shelves and saws."}
+    assert "For Plan a shelf.: measure twice. Wear eye protection." in ask(home, env, "--new", "Plan a shelf.")
+    assert "Shelves and saws." in asked_for_profile(fake)[2]
+    assert receipts(home)[-1]["calls"] == 5  # understanding, choice, the profile twice, its turn
+
+    mind.profile = lambda prompt: {"expertise": "  ", "personality": "plain"}
+    assert "does not have the form asked for" in ask(home, env, "--new", "Plan a table.")
+    assert len(asked_for_profile(fake)) == 6
+
+
+def asked_for_profile(fake: FakeGemini) -> list[str]:
+    requests = ["\n".join(one.all_texts) for one in fake.requests]
+    return [request for request in requests if "Write the profile" in request]
+
+
 def test_why_is_answered_from_the_record_of_the_last_request_also_after_a_refusal(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
