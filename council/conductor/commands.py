@@ -6,10 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
-from council.commands.models import CONVERSATION_PATTERN, BudgetConfig, ControlBase, RunBase
+from council.commands.models import CONVERSATION_PATTERN, LINE_PATTERN, BudgetConfig, ControlBase, RunBase
 
 MAX_REQUEST_CHARS = 20_000
 MAX_INPUTS = 16
+MAX_VALUE_CHARS = 200  # of a preference
 
 PrefName = Literal["language", "verbosity", "tone", "style", "humor", "long_term_memory"]
 
@@ -76,7 +77,15 @@ class PrefsCommand(ControlBase):
         Literal[PrefName, "facts"] | None,
         Field(description="The preference; `facts` are what agents may remember. Unset with `forget`: all of them."),
     ] = None
-    value: Annotated[StrictStr | None, Field(min_length=1, max_length=200, description="With `set`: its value.")] = None
+    value: Annotated[
+        StrictStr | None,
+        Field(
+            min_length=1,
+            max_length=MAX_VALUE_CHARS,
+            pattern=LINE_PATTERN,
+            description="With `set`: its value, one line.",
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:

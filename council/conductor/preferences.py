@@ -12,13 +12,14 @@ from pydantic import Field
 from council.audit.trail import Trail
 from council.commands.types import Admission
 from council.conductor import statements as sql
-from council.conductor.commands import PrefsCommand
+from council.conductor.commands import MAX_VALUE_CHARS, PrefsCommand
 from council.engine.records import FileIdentity
 from council.engine.runs import Premises
 from council.errors import CouncilError
 from council.ids import Clock, Principal, epoch_ms, sha256_hex
 from council.plans.plan import PlanKind
 from council.redaction import Redactor
+from council.safety.untrusted import plain_line
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx, tx_over
 from council.tools.preview import Inverse, Preview
@@ -48,8 +49,9 @@ class Preferences(msgspec.Struct, frozen=True):
 
     @property
     def as_prompt(self) -> str:
-        """The lines about how the person wants to be answered; empty without any."""
-        return "\n".join(f"- {name}: {self.values[name]}" for name in _STYLES if name in self.values)
+        """The lines about how the person wants to be answered; empty without any. An older version took several lines for one."""
+        given = {name: plain_line(self.values[name], MAX_VALUE_CHARS) for name in _STYLES if name in self.values}
+        return "\n".join(f"- {name}: {value}" for name, value in given.items())
 
 
 def preferences_of(store: Looking, user: str) -> Preferences:

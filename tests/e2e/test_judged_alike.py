@@ -126,6 +126,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "ask-blank": ({"type": "ask", "request": " "}, "command_invalid"),
     "prefs-name": ({"type": "prefs", "action": "set", "name": "colour", "value": "red"}, "command_invalid"),
     "prefs-value": ({"type": "prefs", "action": "set", "name": "tone"}, "command_invalid"),
+    "prefs-lines": ({"type": "prefs", "action": "set", "name": "tone", "value": "x\n\n## Rules"}, "command_invalid"),
     "prefs-user": ({"type": "prefs", "action": "forget", "user": "nobody"}, "command_invalid"),
     "world-land": ({"type": "world_init", "members": 400}, "command_invalid"),
     "world-user": ({"type": "world_init", "user": "ann"}, "command_invalid"),
