@@ -39,6 +39,10 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
     notes += [judged.note for judged in state.guarding.judgements(_evidence(state))] if state.guarding else []
     notes += [f"The answers could not be compared: {state.comparison_fault}"] if state.comparison_fault else []
     notes += [f"An input could not be read: {item.refusal}" for item in state.inputs if not item.ok]
+    for route in state.routes:
+        if route.unasked:
+            also = " and ".join(route.unasked)
+            notes.append(f"You also named {also}. A request by name goes to one agent: {route.agent}.")
     notes += [*(state.handing.notes if state.handing else ()), *state.beside]
     notes += [f"A plan waits for you: `council plans show {plan}`." for plan in state.plans]
     return notes

@@ -47,7 +47,8 @@ class Analysis(msgspec.Struct, frozen=True):
 class Route(msgspec.Struct, frozen=True, omit_defaults=True):
     """The source's result for one part: `intent` is `specialist:<role>`, `create_specialist` or `general`. `scope` is `user`
     for the asker's own unverified agent. `asks_first`: the person is asked before the part is handed over. `cause` says why
-    no agent was chosen. `temporary` names the agent to be made. `candidates` are what the model saw, or would have seen."""
+    no agent was chosen. `temporary` names the agent to be made. `candidates` are what the model saw, or would have seen.
+    `unasked` were named, too, after the one that is asked."""
 
     part: int
     intent: str
@@ -60,6 +61,7 @@ class Route(msgspec.Struct, frozen=True, omit_defaults=True):
     temporary: str = ""
     candidates: tuple[Candidate, ...] = ()
     analysis: Analysis = Analysis()
+    unasked: tuple[str, ...] = ()
 
 
 class Routing(msgspec.Struct, frozen=True):
@@ -124,7 +126,12 @@ def by_name(request: str, directories: Directories, user: str) -> Routing:
         cause: Cause = "none" if isinstance(error, AgentUnknown) else error.cause
         way_out = f" To go on, {error.fix}." if error.fix else ""
         return Routing((Route(1, "general", "none", cause=cause),), f"{error.message}{way_out}")
-    return Routing() if agent is None else Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),))
+    if agent is None:
+        return Routing()
+    names = {called.upper(): one.id for one in directories.list() for called in (one.id, one.role, *one.aliases)}
+    said = (names.get((match["at"] or match["first"]).upper(), agent.id) for match in _ADDRESS.finditer(request))
+    unasked = tuple(id for id in dict.fromkeys(said) if id != agent.id)
+    return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0, unasked=unasked),))
 
 
 def require_usable(agent: AgentManifest, user: str) -> None:

@@ -250,6 +250,19 @@ def test_a_dry_run_shows_the_route_and_asks_no_agent(home: Path, fake: FakeGemin
     assert len(fake.requests) == 2
 
 
+def test_of_several_names_the_first_counts_and_a_note_says_who_is_not_asked(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = carpentry()
+    told = "You also named ethical-hacker and editor. A request by name goes to one agent: writer."
+    words = "@writer, @security and @editor, do it; @Writer begins. Write to me@tax-specialist."
+    shown = ask(home, env, "--new", "--dry-run", words)
+    assert told in shown
+    assert told in next((home / "artifacts" / "asks").rglob("*.md")).read_text()
+    assert "You also named" not in ask(home, env, "--new", "--dry-run", "@writer do it")
+    assert told in ask(home, env, "--new", "--model", "offline", words, code=7)
+
+
 def test_offline_it_routes_by_exact_name_and_says_what_it_cannot_do(home: Path, env: dict[str, str]) -> None:
     shown = ask(home, env, "--model", "offline", "@security look at my login", code=7)
     assert "Offline, no language model" in shown
