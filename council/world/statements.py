@@ -34,8 +34,9 @@ PLAYERS = f"SELECT {_PLAYER} FROM world_players ORDER BY agent_id"
 MEMBERS_TAKEN = "SELECT member_id FROM world_players"
 BAN = "UPDATE world_players SET banned = ? WHERE agent_id = ?"
 
-SUBMITTED = "SELECT body_sha256 FROM world_submissions WHERE submission_id = ?"
-SUBMISSIONS_OF = "SELECT count(*) FROM world_submissions WHERE agent_id = ? AND round_id = ? AND kind = ?"
+SUBMITTED = """SELECT submission_id, body_sha256 FROM world_submissions
+WHERE agent_id = ? AND round_id = ? AND kind = ? AND idempotency_key = ?"""
+SUBMISSIONS_OF = "SELECT kind FROM world_submissions WHERE agent_id = ? AND round_id = ?"
 VOTES_OF = """SELECT count(*) FROM world_submissions
 WHERE agent_id = ? AND round_id = ? AND kind = 'vote' AND code LIKE ?"""
 SUBMIT = """INSERT INTO world_submissions (submission_id, round_id, agent_id, kind, idempotency_key, body_sha256, code)

@@ -288,14 +288,15 @@ class Book:
     def _submit(
         self, tx: Tx, player: Player, kind: str, code: str, idempotency_key: str, also: str = ""
     ) -> tuple[str, bool]:
-        """The id of a submission, and True for a new one. `also` is what belongs to it beside the code."""
+        """The id of a submission, and True for a new one. By their ids, those of a player stand in the order in which they were
+        accepted. `also` is what belongs to it beside the code."""
         body_sha256 = sha256_hex(canonical_json([code, also]))
         now = _open_round_in(tx)
         digest = sha256_hex(f"{kind}:{player.agent_id}:{now.round_id}:{idempotency_key}")
-        submission_id = f"{now.round_id}-{player.agent_id}-{digest[:12]}"
-        known = tx.execute(sql.SUBMITTED, (submission_id,)).fetchone()
+        known = tx.execute(sql.SUBMITTED, (player.agent_id, now.round_id, kind, digest)).fetchone()
         if known is not None:
-            if known[0] != body_sha256:
+            submission_id, body_before = known
+            if body_before != body_sha256:
                 raise WorldRefused(
                     "idempotency_conflict", "this idempotency key was used for another body in this round.",
                     fix="use a new key",
@@ -309,8 +310,10 @@ class Book:
                 "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
             )
         most = MAX_SUBMISSIONS[kind]
-        if tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id, kind)).fetchone()[0] >= most:
+        kinds = [row[0] for row in tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id)).fetchall()]
+        if kinds.count(kind) >= most:
             raise WorldRefused("too_many_submissions", f"a player submits at most {most} of this kind in one round.")
+        submission_id = f"{now.round_id}-{player.agent_id}-{len(kinds) + 1:02}-{digest[:12]}"
         row = (submission_id, now.round_id, player.agent_id, kind, digest, body_sha256, code)
         tx.execute(sql.SUBMIT, row)
         return submission_id, True
@@ -323,7 +326,7 @@ class Book:
         return bool(done)
 
     def pending(self, round_id: int) -> list[Pending]:
-        """The submissions for a round, in an order that does not hang on their arrival."""
+        """The submissions for a round: those of one player in the order in which they were accepted."""
         rows = self._store.read(lambda tx: tx.execute(sql.PENDING, (round_id,)).fetchall())
         return [Pending(*row) for row in rows]
 

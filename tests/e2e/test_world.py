@@ -306,6 +306,21 @@ def test_a_kill_while_code_is_in_the_cage_loses_nothing(tmp_path: Path) -> None:
         assert "all as recorded" in served.order("verify")
 
 
+def test_what_a_player_submits_takes_effect_in_the_order_in_which_it_was_accepted(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home", pace=SLOW)
+    with serving(home, clocked=True) as served:
+        player = served.register()
+        sent = [player.act("engine.expand()", key=key).json()["submission_id"] for key in ("i1", "i5", "i3", "i4")]
+        again = player.act("engine.expand()", key="i5").json()["submission_id"]
+        receipt = served.end_round()
+        told = player.ask("GET", "/v1/agents/me/submissions").json()
+        assert again == sent[1]
+        assert [one["submission_id"] for one in told] == sent
+        assert f"{sent[0]}.1" in receipt["accepted_action_ids"]
+        assert receipt["rejected_action_ids"] == [f"{one}.1" for one in sent[1:]]
+        assert "all as recorded" in served.order("verify")
+
+
 def test_code_of_several_players_runs_at_the_same_time(tmp_path: Path) -> None:
     home = world_home(tmp_path / "home", pace="4")
     (home / "council.toml").write_text(f"{(home / 'council.toml').read_text()}sandbox_workers = 2\n")
