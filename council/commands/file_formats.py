@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -112,6 +112,24 @@ def problems_of(error: CouncilError) -> list[Problem]:
         return problems
     place = (error.line, error.column) if isinstance(error, CommandInvalid) else (None, None)
     return [Problem(error.message, error.fix, "", *place)]
+
+
+def of_field(error: CommandInvalid) -> Problem:
+    """An error of one field as a problem of it."""
+    message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+    if message == error.message:  # a sentence of its own
+        message = f"is refused: {message}"
+    return Problem(message, error.fix, error.field)
+
+
+def located(problems: Iterable[Problem], document: Document) -> list[Problem]:
+    """The problems, each with the place of its field in the file."""
+    placed = []
+    for one in problems:
+        is_lost = one.field and one.line is None
+        line, column = document.locate(tuple(one.field.split("."))) if is_lost else (one.line, one.column)
+        placed.append(replace(one, line=line, column=column))
+    return placed
 
 
 def unparsable(message: str, fix: str, line: int | None, column: int | None) -> Unparsable:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.audit.trail import Trail
-from council.commands.file_formats import NotACommand, Unparsable, read_document
+from council.commands.file_formats import NotACommand, Unparsable, located, problems_of, read_document
 from council.commands.models import CommandBase, ControlBase, RunBase
 from council.commands.parsing import parse_command
 from council.commands.types import CommandTypes
@@ -325,7 +325,10 @@ class Inbox:
                 receipt, run_id = await self._engine.obey(command, identity)
         except CommandInvalid as error:
             if error.field and error.line is None:  # where in the file the field stands that admission refused
-                error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
+                document = read_document(name, found.data)
+                error.line, error.column = document.locate(tuple(error.field.split(".")))
+                if "problems" in error.data:
+                    error.data["problems"] = located(problems_of(error), document)
             raise
         is_known = command.id is not None and receipt.command_file != identity
         self._events.publish(

@@ -20,6 +20,7 @@ from council.agents.manifest import (
     require_roles,
     seeds_folder,
 )
+from council.commands.file_formats import invalid, of_field
 from council.commands.models import dump
 from council.commands.parsing import fault_in_words
 from council.commands.types import Admission
@@ -43,13 +44,22 @@ _GIVEN = (
 
 
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a path that will not do, or an agent that is not known."""
-    command = with_defaults(command, premises)
-    if command.config.agents is not None:
-        members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
+    """Raises CommandInvalid for a path that will not do, or an agent that is not known; of both with both."""
+    command, wrong = with_defaults(command, premises), list[CommandInvalid]()
+    try:
+        if command.config.agents is not None:
+            members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
+    except CommandInvalid as error:
+        wrong.append(error)
     # The path is made of the title, and no path is masked later.
     title = premises.redactor.redact(command.title or title_of(command.task_description))
-    path = output_path(command.output_artifact_path, title, premises.root)
+    path = ""
+    try:
+        path = output_path(command.output_artifact_path, title, premises.root)
+    except CommandInvalid as error:
+        wrong.append(error)
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else invalid([of_field(one) for one in wrong])
     return Admission(title, path, recorded=dump(command))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from council.app.knowledge_tools import build_library, build_texts
 from council.budgets.metering import Calibration
-from council.commands.file_formats import Document, NotACommand, Problem, problems_of, read_document
+from council.commands.file_formats import Document, NotACommand, Problem, located, of_field, problems_of, read_document
 from council.commands.models import CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
@@ -112,12 +112,9 @@ def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
                     raise failure
     except CouncilError as error:
         problems = problems_of(error)
-        if isinstance(error, CommandInvalid) and error.field:
-            message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
-            if message == error.message:  # a sentence of its own
-                message = f"is refused: {message}"
-            problems = [Problem(message, error.fix, error.field, *document.locate(tuple(error.field.split("."))))]
-        return FileVerdict(tuple(problems), type=type_.name, output=output, code=error.code)
+        if isinstance(error, CommandInvalid) and error.field and "problems" not in error.data:
+            problems = [of_field(error)]
+        return FileVerdict(tuple(located(problems, document)), type=type_.name, output=output, code=error.code)
     if failure is None:
         return FileVerdict(type=type_.name, output=output)
     if (key := failure.data.get("missing_key")) and FileLock.holder(desk.home.lock_file) is not None:

@@ -92,6 +92,8 @@ def test_what_the_command_line_refuses_is_refused_with_the_same_code_and_nothing
     ):
         assert refusal(given(bert, body)) == (422, "command_invalid")
     assert refusal(given(bert, command("Outside?", output_artifact_path="../x.md")))[0] in (403, 422)
+    both = given(bert, command("Outside?", output_artifact_path="../x.md", config={"agents": ["NOPE"]}))
+    assert [one["field"] for one in both.json()["problems"]] == ["config.agents", "output_artifact_path"]
     assert refusal(anna.post("/v1/commands", content=b"[1]")) == (422, "command_invalid")
     assert anna.get("/v1/commands").status_code == 405
     judged = done(anna.post("/v1/commands/validate", json={"config": {"max_rounds": 0}}))

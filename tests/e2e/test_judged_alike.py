@@ -78,6 +78,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "deliberate-user": (command(user="nobody"), "command_invalid"),
     "deliberate-path": (command(output_artifact_path="/etc/x.md"), "command_invalid"),
     "deliberate-agent": (command(config={"agents": ["NOBODY"]}), "command_invalid"),
+    "deliberate-agent-and-path": (
+        command(output_artifact_path="../x.md", config={"agents": ["NOBODY"]}),
+        "command_invalid",
+    ),
     "deliberate-id": (command("Another question.", id="taken"), "id_conflict"),
     "memory-role": ({"type": "memory", "role": "NOBODY", "action": "reset"}, "command_invalid"),
     "memory-user": ({"type": "memory", "role": "AUDITOR", "action": "reset", "user": "ann"}, "command_invalid"),
@@ -160,6 +164,9 @@ def test_what_the_daemon_refuses_is_refused_before_it_is_dropped_in_the_same_wor
     for name in REFUSED:
         drop_command(home, (tmp_path / f"{name}.json").read_bytes(), f"{name}.json")
     assert run_cli("run", "--once", cwd=home).returncode == 2
+    both = said["deliberate-agent-and-path"][1]["problems"]
+    assert [one["field"] for one in both] == ["config.agents", "output_artifact_path"]
+    assert all(one["line"] for one in both)
     for name, (_, told) in said.items():
         note = (home / "commands" / "failed" / f"{name}.json.error.md").read_text().replace("\\", "")
         assert f"Error code: `{told['code']}`" in note
