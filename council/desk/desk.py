@@ -84,12 +84,13 @@ class Desk:
         """Raises ConfigError."""
         return self.loaded.settings
 
-    @property
+    @cached_property
     def zone(self) -> tzinfo | None:
-        """The home's zone; None, the machine's, also while the settings cannot be read: a look at runs needs none of them."""
+        """The home's zone; None, the machine's, also while the settings cannot be read: that is warned of, and hides no run."""
         try:
             return self.settings.zone
-        except ConfigError:
+        except ConfigError as error:
+            self._warn(f"{error.message} Times are in the machine's zone. Fix: {error.fix}")
             return None
 
     @cached_property

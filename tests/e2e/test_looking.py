@@ -218,6 +218,24 @@ def test_the_note_on_a_file_goes_once_the_file_is_mended_and_put_back(quick: Pat
     assert json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"]["count"] == 1
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("COUNCIL_TIMEZONE", "Europe/Nowhere", 'timezone cannot be "Europe/Nowhere", as COUNCIL_TIMEZONE'),
+        ("COUNCIL_TIMEZOEN", "Europe/Berlin", "COUNCIL_TIMEZOEN (environment) is not a setting."),
+    ],
+)
+def test_a_wrong_setting_hides_no_run_and_is_warned_of_once(quick: Path, variable: str, value: str, told: str) -> None:
+    ended = run_cli("submit", "--wait", "--task", "Which roof is cheaper?", cwd=quick)
+    assert ended.returncode == 0
+    for command_line in (("runs",), ("runs", "--since", "7d"), ("stats",)):
+        seen = run_cli(*command_line, cwd=quick, env={**environment(), variable: value})
+        assert (seen.returncode, seen.stderr.count("warning: ")) == (0, 1)
+        assert told in seen.stderr
+        assert "Times are in the machine's zone." in seen.stderr
+        assert seen.stdout == run_cli(*command_line, cwd=quick).stdout
+
+
 # ── state.json ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
