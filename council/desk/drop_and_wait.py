@@ -150,10 +150,11 @@ class Errand:
                         file.unlink(missing_ok=True)
                     why = _PLACE.sub("", refused.why).rstrip(".") or "the command was refused"
                     error = CommandInvalid(f"{why}.", fix=refused.fix)
-                    error.code = refused.code or error.code
-                    raise error
-                problem = refused.why or f"{note.name} says why it was refused"
-                raise CommandInvalid(problem, fix=f"{refused.fix}; see {os.path.relpath(note)}".lstrip("; "))
+                else:
+                    why = refused.why or f"{note.name} says why it was refused"
+                    error = CommandInvalid(why, fix=f"{refused.fix}; see {os.path.relpath(note)}".lstrip("; "))
+                error.code = refused.code or error.code
+                raise error
         bound = receipts.bound(*self._key) if self._key else None
         return receipts.read(bound.run_id) if bound is not None else None
 

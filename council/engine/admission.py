@@ -20,7 +20,7 @@ from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Principal, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.reader import Looking
-from council.users.people import user_of
+from council.users.people import NoPrincipal, user_of
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,16 @@ class Grant:
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Makes CommandInvalid of each error for which a command file is set aside. A database that takes nothing now is tried
-    again."""
+    """Makes CommandInvalid of each error for which a command file is set aside; its code stays. A database that takes nothing now
+    is tried again."""
     try:
         yield
     except (CommandInvalid, StorageFailed):
         raise
     except CouncilError as error:
-        raise CommandInvalid(error.message, fix=error.fix) from error
+        refused = CommandInvalid(error.message, fix=error.fix)
+        refused.code = error.code
+        raise refused from error
 
 
 @refusing()
@@ -101,8 +103,10 @@ def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> 
     if command.user is None:
         return STEWARD
 
-    def refused(why: str, fix: str) -> CommandInvalid:
-        return CommandInvalid(f"`user` is {command.user!r}, {why}", fix=fix, field="user", refused=True)
+    def refused(why: str, fix: str, code: str = NoPrincipal.code) -> CommandInvalid:
+        error = CommandInvalid(f"`user` is {command.user!r}, {why}", fix=fix, field="user", refused=True)
+        error.code = code
+        return error
 
     user = user_of(store, command.user)
     if user is None:
@@ -117,5 +121,6 @@ def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> 
         raise refused(
             f"who is not an administrator and may not give {command.type} commands.",
             f"{roles} administrator`, or leave `user` out",
+            CommandInvalid.code,
         )
     return user.principal

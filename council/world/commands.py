@@ -19,7 +19,7 @@ from council.errors import CommandInvalid
 from council.events import Events, WorldChange
 from council.ids import Clock, Principal, SystemClock
 from council.storage.store import Tx
-from council.world.world_store import Book, OpenRound, world_there
+from council.world.world_store import Book, OpenRound, no_world, world_there
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
 MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage
@@ -95,11 +95,11 @@ def foresee(command: ControlBase, premises: Premises) -> None:
 
 
 def require_fit(command: ControlBase, book: Book) -> OpenRound:
-    """The round that is under way. Raises CommandInvalid where there is no world, or where a command does not fit it;
-    WorldRefused where another version made it."""
+    """The round that is under way. Raises CommandInvalid where a command does not fit it; WorldRefused where there is no world;
+    WorldUnreadable where another version made it."""
     now = book.open_round()
     if now is None:
-        raise CommandInvalid("there is no world.", fix="`council world init` makes one")
+        raise no_world()
     match command:
         case WorldResumeCommand() if now.phase != "paused":
             raise CommandInvalid("the world is not paused.", fix="`council world status` shows it")
@@ -138,7 +138,7 @@ class WorldHandler:
     audit: Trail
 
     async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Raises CommandInvalid for what does not fit the world as it is."""
+        """Raises as `require_fit`."""
         if not isinstance(command, WorldInitCommand):
             now = await asyncio.to_thread(require_fit, command, self.book)
         detail = {key: value for key, value in dump(command).items() if key not in _NOT_NOTED}
