@@ -35,7 +35,7 @@ user as text: the rim reports them by type and keeps the traceback in the log.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NewType
 
 EXIT_OK = 0
 EXIT_FAILED = 1  # a run failed
@@ -69,6 +69,10 @@ EXIT_CODES: dict[int, str] = {
     EXIT_WAITING: "only waiting runs remain; run again later",
     EXIT_INTERRUPTED: "interrupted",
 }
+
+
+GivenCode = NewType("GivenCode", str)
+"""The code of another error, which one with a table of codes passes on."""
 
 
 class CouncilError(Exception):

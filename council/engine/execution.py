@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_ATTEMPTS = "max_attempts"  # how a run ends at which the process died again and again
+
 
 @dataclass(frozen=True)
 class NoWork:
@@ -122,7 +124,7 @@ class Executor:
         elif journal.fruitless_attempts > self._max_attempts:
             message = f"{self._max_attempts} attempts in a row died with the process, without a new step."
             fix = f"see the log for the reason, then `council resume {run.id}`"
-            journal.note(FINISH, self.finish(ErrorRef("max_attempts", message, fix)), type=Finish)
+            journal.note(FINISH, self.finish(ErrorRef(MAX_ATTEMPTS, message, fix)), type=Finish)
         journal.closed = journal.recorded(FINISH)
         finish = journal.note(FINISH, await self._finish_of(run, execution), type=Finish)
         if not journal.closed and finish.error is not None and finish.error.code == Drift.code:

@@ -19,7 +19,7 @@ import msgspec
 from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
 from council.engine.runs import ANSWER, Run, RunPause
-from council.errors import CouncilError, StorageFailed
+from council.errors import CouncilError, GivenCode, StorageFailed
 from council.ids import STEWARD, Principal
 from council.plans import statements as sql
 from council.plans.approval import (
@@ -47,6 +47,7 @@ from council.tools.preview import Inverse
 from council.tools.tool import Tool, ToolResult
 
 UNKNOWN = "outcome_unknown"  # of a sending that a kill cut off, or whose reply never came
+NOT_SENT = "not_sent"  # of one whose run had ended before
 
 
 class PlanEnding(msgspec.Struct, frozen=True):
@@ -192,7 +193,7 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
         refused = [result for result in results if result.refused]
         if refused and (not kind.partial or len(refused) == len(results)):
             again = f"draft it again, and {OTHER_REQUEST}" if refused[0].code == CONFLICT else "draft the plan again"
-            raise PlanRefused(refused[0].code, refused[0].refused, fix=again, plan=plan)
+            raise PlanRefused(GivenCode(refused[0].code), refused[0].refused, fix=again, plan=plan)
         to_do = [at for at, result in enumerate(results) if not result.refused and not result.again]
         if any(plans.tool_of(kind, plan.operations[at].tool).send is not None for at in to_do):
             plan = msgspec.structs.replace(plan, handed_ms=plans.now_ms())
@@ -254,7 +255,9 @@ def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationRes
 def _failed(plans: Plans, done: Transaction, plan: Plan, error: ErrorRef) -> PlanEnding:
     error = msgspec.structs.replace(error, message=plans.redactor.redact(error.message))
     plan = msgspec.structs.replace(plan, stored="failed", outcome=error.message)
-    plans.refused(done, "apply", plan.principal, PlanRefused(error.code, error.message, fix=error.fix, plan=plan))
+    plans.refused(
+        done, "apply", plan.principal, PlanRefused(GivenCode(error.code), error.message, fix=error.fix, plan=plan)
+    )
     return PlanEnding(change_plan(done.tx, plan), error)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from council.audit.log import Transaction
 from council.audit.trail import Trail
 from council.commands.parsing import fault_in_words
-from council.errors import CommandInvalid, CouncilError, StorageFailed
+from council.errors import CommandInvalid, CouncilError, GivenCode, StorageFailed
 from council.ids import STEWARD, Clock, Principal, epoch_ms, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
 from council.plans import statements as sql
@@ -31,10 +31,18 @@ from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool
 from council.users.people import user_in
 
-CHANGED = "changed_since_draft"
-CONFLICT = "request_conflict"
+CHANGED: Final = "changed_since_draft"
+CONFLICT: Final = "request_conflict"
 USED_REQUEST = "its clientRequestId was used for another operation."
 OTHER_REQUEST = "give it another clientRequestId"
+
+PlanCode = Literal[
+    "bad_arguments", "changed_since_draft", "confirmation_expired", "danger_not_editable", "foreign_plan",
+    "no_such_operation", "not_confirmed", "nothing_to_undo", "outside_scope", "plan_altered", "plan_applied",
+    "plan_confirmed", "plan_draft", "plan_expired", "plan_failed", "plan_handed_over", "plan_not_found",
+    "plan_not_handed", "plan_rejected", "plan_size", "plan_superseded", "plan_undone", "principal_gone",
+    "request_conflict", "run_ended", "token_refused", "tool_not_allowed", "undo_expired", "undo_failed", "unknown_kind",
+]  # fmt: skip
 
 
 class PlanRefused(CommandInvalid):
@@ -42,7 +50,9 @@ class PlanRefused(CommandInvalid):
 
     http_status = 409
 
-    def __init__(self, code: str, message: str, *, fix: str, field: str = "", plan: Plan | None = None) -> None:
+    def __init__(
+        self, code: PlanCode | GivenCode, message: str, *, fix: str, field: str = "", plan: Plan | None = None
+    ) -> None:
         super().__init__(message, fix=fix, field=field)
         self.code = code
         self.plan = plan
@@ -365,7 +375,7 @@ def _all_possible(
     for number, (one, operation) in enumerate(zip(judged, operations, strict=True), start=1):
         if isinstance(one, CouncilError):
             message, field = f"Operation {number}, {operation.tool}: {one.message}", f"operations.{number - 1}"
-            raise PlanRefused(one.code, message, fix=one.fix, field=field, plan=plan) from one
+            raise PlanRefused(GivenCode(one.code), message, fix=one.fix, field=field, plan=plan) from one
         found.append(one)
     return tuple(found)
 
@@ -402,18 +412,21 @@ def require_whole(plan: Plan) -> None:
 
 def not_in_state(plan: Plan, state: State) -> PlanRefused:
     """The refusal of what the plan's state does not allow."""
-    told = {
-        "draft": "is only a draft",
-        "expired": "has expired",
-        "applied": "was applied already",
-        "undone": "was applied and undone",
-        "failed": "could not be applied",
+    told: dict[State, tuple[PlanCode, str]] = {
+        "draft": ("plan_draft", "is only a draft"),
+        "confirmed": ("plan_confirmed", "was confirmed"),
+        "applied": ("plan_applied", "was applied already"),
+        "undone": ("plan_undone", "was applied and undone"),
+        "rejected": ("plan_rejected", "was rejected"),
+        "expired": ("plan_expired", "has expired"),
+        "superseded": ("plan_superseded", "was superseded"),
+        "failed": ("plan_failed", "could not be applied"),
     }
     again = state in ("expired", "failed", "rejected")
     fix = "draft it again" if again else f"`council plans show {plan.plan_id}` shows it"
-    said = told.get(state, f"was {state}")
+    code, said = told[state]
     why = f": {plan.outcome.rstrip('.')}" if state == "failed" and plan.outcome else ""
-    return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}{why}.", fix=fix, plan=plan)
+    return PlanRefused(code, f"The plan {plan.plan_id} {said}{why}.", fix=fix, plan=plan)
 
 
 def decision_of(verb: str, plan: Plan) -> str:

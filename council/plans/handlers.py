@@ -19,8 +19,9 @@ from council.engine.ledger import Ledger
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
+from council.errors import GivenCode
 from council.ids import STEWARD, Principal
-from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned
+from council.plans.applying import NOT_SENT, UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.changes import rolled_back
 from council.plans.commands import ConfirmCommand, PlanCommand
@@ -84,7 +85,7 @@ async def rehearse(plans: Plans, store: Store, command: CommandBase, kept: Mappi
             if decide := _DECISIONS.get(command.type):
                 decide(plans, done, command, principal, "")
             elif error := _changed(plans, done, kept, principal, plans.now_ms(), active).error:
-                raise PlanRefused(error.code, error.message, fix=error.fix)
+                raise PlanRefused(GivenCode(error.code), error.message, fix=error.fix)
 
     await store.write(write, durable=False)
 
@@ -156,7 +157,7 @@ class PlanRun:
 
             async def send() -> ToolResult:
                 if run.is_reopened:
-                    return ToolResult.refused("not_sent", "Nothing was sent: the run had ended before.", lost.title)
+                    return ToolResult.refused(NOT_SENT, "Nothing was sent: the run had ended before.", lost.title)
                 return await send_planned(plans, plan)
 
             result = await run.once(_SEND, send, lost=lost, type=ToolResult)

@@ -27,7 +27,6 @@ Gate = Literal[
 class CreationRefused(CouncilError):
     """A specialist that is not made. `code` names the gate."""
 
-    code = "creation_refused"
     http_status = 409
 
     def __init__(self, gate: Gate, message: str, *, fix: str) -> None:

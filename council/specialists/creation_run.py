@@ -20,7 +20,7 @@ from council.engine.auditing import audited_effect
 from council.engine.receipts import ErrorRef
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, RunPause
-from council.errors import CouncilError, ModelError
+from council.errors import CouncilError, GivenCode, ModelError
 from council.ids import readable_json
 from council.llm.structured import ReplyProblem
 from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan, withdraw_plan
@@ -119,7 +119,7 @@ class CreationRun(SpecialistWork):
 
         ending = await audited_effect(run, plans.audit, "registered", register, PlanEnding)
         if ending.error is not None:
-            raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
+            raise PlanRefused(GivenCode(ending.error.code), ending.error.message, fix=ending.error.fix)
         state.outcome = ending.plan.results[0].text
 
     def conclude(self, finish: Finish) -> Outcome:
@@ -296,7 +296,7 @@ class CreationRun(SpecialistWork):
             refusal.fix = fix
             if plan.state(self._core.plans.now_ms()) == "expired":
                 await self._run.effect("told", partial(self._tell, spec=spec, why=refusal), type=bool)
-            raise PlanRefused(refusal.code, refusal.message, fix=fix, plan=plan) from refusal
+            raise PlanRefused(GivenCode(refusal.code), refusal.message, fix=fix, plan=plan) from refusal
         return ApprovedPlan(*read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
 
     def _tell(self, tx: Tx, spec: SpecialistSpec | None, why: CouncilError | ErrorRef) -> bool:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SEND_REQUEST = "sendRequest"
 OUTSIDE_REQUEST = PlanKind("outside_request", (SEND_REQUEST,))
 _TOLD_CHARS = 4_000  # of a reply, in the plan's result
-_FAILED = "outside_failed"
+FAILED = "outside_failed"
 
 
 class RequestAbsent(CouncilError):
@@ -110,7 +110,7 @@ class OutsideSender:
             message = f"{reply.error[:1].upper()}{reply.error[1:]}."
             if reply.is_unknown:
                 return ToolResult.refused(UNKNOWN, f"{message} Nobody knows whether the request arrived.", title)
-            return ToolResult.refused(_FAILED, f"{message} The request was sent to {filled.host}.", title)
+            return ToolResult.refused(FAILED, f"{message} The request was sent to {filled.host}.", title)
         return ToolResult(ok=True, title=title, text=msgspec.json.encode(_Exchange(one, filled.host, reply)).decode())
 
     async def digest(
@@ -135,7 +135,7 @@ class OutsideSender:
                 badge = " ".join(one.badge("").replace("*", "").split())
                 told = f"{told}. To the use of {one.role}: {fault}" if fault else f". {badge} {'; '.join(lines)}"
             text += told
-        if arguments.use and (result.ok or result.error_code in (_FAILED, UNKNOWN)):
+        if arguments.use and (result.ok or result.error_code in (FAILED, UNKNOWN)):
             why = self.core.redactor.redact(trial.error)
             values = (int(not why), why, trial.level, trial.said, drafted_by, arguments.use)
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,14 +22,22 @@ from starlette.requests import ClientDisconnect
 
 from council.commands.file_formats import problems_of
 from council.commands.parsing import fault_in_words
-from council.errors import CommandInvalid, CouncilError
+from council.errors import CommandInvalid, CouncilError, GivenCode
 from council.web.window_words import word_filters
 
 log = logging.getLogger(__name__)
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_FAULTS = 20  # of one request
-_CODES = {413: "content_too_large", 422: "request_invalid"}  # whose names differ between versions of Python
+WebCode = Literal[
+    "bad_request", "content_too_large", "foreign_page", "host_unknown", "internal", "method_not_allowed", "not_found",
+    "rate_limited", "request_invalid",
+]  # fmt: skip
+"""The codes of what no error of the tree tells."""
+
+_CODES: dict[int, WebCode] = {
+    400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "content_too_large",
+}  # fmt: skip
 
 
 class ProblemBody(BaseModel):
@@ -52,7 +60,7 @@ PROBLEM: dict[str, Any] = {
 def problem(
     request: Request,
     status: int,
-    code: str,
+    code: WebCode | GivenCode,
     detail: str,
     *,
     fix: str = "",
@@ -86,11 +94,12 @@ def tell_problems(app: FastAPI) -> None:
         if isinstance(error, CommandInvalid):
             data["problems"] = [asdict(found) for found in problems_of(error)]
         headers = {"WWW-Authenticate": "ApiKey"} if error.http_status == HTTPStatus.UNAUTHORIZED else None
-        return problem(request, error.http_status, error.code, error.message, fix=error.fix, data=data, headers=headers)
+        code = GivenCode(error.code)
+        return problem(request, error.http_status, code, error.message, fix=error.fix, data=data, headers=headers)
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
+        code = _CODES.get(error.status_code) or GivenCode(HTTPStatus(error.status_code).name.lower())
         return problem(request, error.status_code, code, f"{str(error.detail).rstrip('.')}.", headers=error.headers)
 
     @app.exception_handler(ClientDisconnect)

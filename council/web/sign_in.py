@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
 
 from council.desk.desk import Desk
-from council.errors import EXIT_REFUSED, CouncilError
+from council.errors import EXIT_REFUSED, CouncilError, GivenCode
 from council.ids import Principal, SystemClock
 from council.storage.store import Tx
 from council.users.api_keys import key_holder
@@ -167,7 +167,9 @@ def ask_to_sign_in(app: FastAPI) -> None:
             query = f"?{request.url.query}" if request.url.query else ""
             is_form = request.method != "GET"
             return _page(401, to="/" if is_form else f"{request.url.path}{query}", refused=error if is_form else None)
-        return problem(request, 401, error.code, error.message, fix=error.fix, headers={"WWW-Authenticate": "ApiKey"})
+        return problem(
+            request, 401, GivenCode(error.code), error.message, fix=error.fix, headers={"WWW-Authenticate": "ApiKey"}
+        )
 
 
 def _page(status: int, *, link: str = "", to: str = "/", refused: CouncilError | None = None) -> HTMLResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Executable, Row, Table, delete, update
 
@@ -14,6 +14,12 @@ from council.ids import Principal, new_run_id
 from council.tools.preview import Difference, Inverse, Preview
 from council.users.notifications import notice
 
+WorkspaceCode = Literal[
+    "already_invited", "already_member", "ambiguous", "changed_meanwhile", "forbidden", "last_administrator", "locked",
+    "no_administrator", "no_member", "no_such_time", "no_such_user", "not_found", "not_invited", "not_locked",
+    "one_subject", "own_standing", "short_secret", "too_many_tries", "unchanged", "wrong_secret",
+]  # fmt: skip
+
 
 class WorkspaceRefused(CouncilError):
     """A change or a look that the workspace does not allow. `code` says why: forbidden, not_found, locked, …"""
@@ -21,7 +27,7 @@ class WorkspaceRefused(CouncilError):
     exit_code = EXIT_REFUSED
     http_status = 403
 
-    def __init__(self, code: str, message: str, *, fix: str, **data: object) -> None:
+    def __init__(self, code: WorkspaceCode, message: str, *, fix: str, **data: object) -> None:
         super().__init__(message, fix=fix, **data)
         self.code = code
 

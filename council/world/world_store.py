@@ -55,11 +55,16 @@ _STATUS = {  # in HTTP, by the code of a refusal; 409 for every other
     "idempotency_conflict": 422,
 }
 
+WorldCode = Literal[
+    "banned", "idempotency_conflict", "key_missing", "key_unknown", "mechanism_not_found", "member_dead", "no_world",
+    "not_votable", "proposal_open", "round_not_found", "too_many_proposals", "too_many_submissions", "voted", "world_full",
+]  # fmt: skip
+
 
 class WorldRefused(CouncilError):
     """A request that the world, as it is now, does not grant. `code` says why."""
 
-    def __init__(self, code: str, message: str, *, fix: str = "") -> None:
+    def __init__(self, code: WorldCode, message: str, *, fix: str = "") -> None:
         super().__init__(message, fix=fix)
         self.code = code
         self.http_status = _STATUS.get(code, 409)
