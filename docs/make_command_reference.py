@@ -66,7 +66,8 @@ When a retry then puts its decision in the right place, the page beside it is re
 _TAIL = """\
 ## Recurring commands
 
-A file in `commands/recurring/` holds one of these commands, without `id`. It needs one more key, [`schedule`](schedules.md).
+These commands can recur: {runs}.
+A file in `commands/recurring/` holds one of them, without `id`. It needs one more key, [`schedule`](schedules.md).
 """
 
 
@@ -90,7 +91,7 @@ def reference() -> str:
         shared = of_all if type_.is_control else [*of_all, *of_runs]
         own = [row for key, row in keys[type_.name].items() if key not in shared]
         lines += [f"## `{type_.name}`", "", _cell(definitions[models[type_.name]]["description"]), "", *_table(own)]
-    return "\n".join([*lines, _TAIL])
+    return "\n".join([*lines, _TAIL.format(runs=runs)])
 
 
 def _keys(model: dict[str, Any], definitions: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -164,7 +164,7 @@ def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCom
     schedule, problems = _schedule(document)
     fits_an_id = len(name) <= _MAX_NAME_CHARS and _NAME.fullmatch(name)
     if not fits_an_id:
-        allowed = f"at most {_MAX_NAME_CHARS} of A-Z a-z 0-9 . _ : + - space"
+        allowed = f"at most {_MAX_NAME_CHARS} of A-Z a-z 0-9 . _ : + - space, first a letter or a digit"
         problems.append(Problem(f"the file's name becomes part of the command's id: {allowed}", "rename the file"))
     if "id" in document.value:
         fix = "remove it; to have it in a path, write {id} there"
@@ -175,7 +175,8 @@ def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCom
         sample = (recurring if fits_an_id else replace(recurring, file="file.json")).command_at(_SAMPLE)
         if not isinstance(sample, RunBase):
             message = f"cannot be {sample.type!r} in a recurring command"
-            problems.append(Problem(message, "make it a deliberation", "type", *document.locate(("type",))))
+            fix = f"make it one of {', '.join(type_.name for type_ in types if not type_.is_control)}"
+            problems.append(Problem(message, fix, "type", *document.locate(("type",))))
     except CommandInvalid as error:
         problems += cast("list[Problem]", error.data["problems"])
     if problems:

@@ -44,7 +44,9 @@ def command_schema(types: CommandTypes) -> dict[str, Any]:
 
 
 def recurring_schema(types: CommandTypes) -> dict[str, Any]:
-    """The schema of one file in `commands/recurring/`: a command and its `schedule`; its ids are made."""
+    """The schema of one file in `commands/recurring/`: a command that becomes a run, and its `schedule`; its ids
+    are made."""
+    types = CommandTypes(type_ for type_ in types if not type_.is_control)
     definitions = _definitions(types)
     for type_ in types:
         branch = definitions[type_.model.__name__]

@@ -72,7 +72,7 @@ class ForgetCommand(RunBase):
             raise ValueError("must name a `text` or a `run`", "add one of them")
         if self.id is not None and self.text is not None and self.salt is None:
             message = "needs a `salt` beside its `id`: a hash is kept with the id"
-            raise ValueError(message, "add a `salt`, or leave `id` out")
+            raise ValueError(message, "add a `salt`, or leave `id` out; a recurring command always has one")
         return self
 
 

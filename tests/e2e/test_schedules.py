@@ -215,5 +215,12 @@ def test_a_recurring_command_that_admission_would_refuse_gets_a_note_beside_it_a
         os.utime(path, (1, 1))  # long finished: a file just written is not judged yet
     assert run_cli("run", "--once", cwd=home).returncode == 0
     assert "output_artifact_path" in (folder / "out.json.error.md").read_text()
-    assert "cannot be 'cancel' in a recurring command" in (folder / "end.json.error.md").read_text()
+    note = (folder / "end.json.error.md").read_text()
+    assert "cannot be 'cancel' in a recurring command" in note
+    assert run_cli("init", cwd=home).returncode == 0
+    schema = json.loads((home / "commands" / ".schema" / "recurring.schema.json").read_text())
+    can_recur = schema["properties"]["type"]["enum"]
+    assert {"deliberate", "ask", "memory", "forget", "create_specialist"} <= {*can_recur}
+    assert {"cancel", "confirm", "plan", "prefs", "retry", "world_init"}.isdisjoint(can_recur)
+    assert f"make it one of {', '.join(can_recur)}" in note
     assert not (home / "commands" / "failed").exists()

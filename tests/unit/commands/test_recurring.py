@@ -205,10 +205,11 @@ def test_all_problems_are_told_at_once_each_with_its_line() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["état.json", "a@b.json", "a{b}.json", "x" * 200 + ".json"])
+@pytest.mark.parametrize("name", ["état.json", "a@b.json", "a{b}.json", "日本.yaml", "_a.json", "x" * 200 + ".json"])
 def test_a_file_name_that_cannot_be_part_of_an_id_is_refused(name: str) -> None:
     [problem] = problems(name, body())
     assert problem.fix == "rename the file"
+    assert problem.message.endswith("of A-Z a-z 0-9 . _ : + - space, first a letter or a digit")
 
 
 def test_markdown_with_a_schedule_but_no_path_is_an_error_and_other_markdown_is_no_command() -> None:
@@ -281,3 +282,11 @@ def test_the_latest_moment_is_the_last_of_all_wherever_the_search_begins(
     every = list(takewhile(lambda moment: moment <= start + span, schedule.after(start)))
     assert schedule.latest(start, start + span) == (every[-1] if every else None)
     assert every == sorted(set(every))
+
+
+def test_a_text_that_is_forgotten_again_and_again_needs_a_salt() -> None:
+    forget = {"schedule": "0 7 * * *", "type": "forget", "text": "Dig in March."}
+    [problem] = problems("a.json", json.dumps(forget).encode())
+    assert "a recurring command always has one" in problem.fix
+    salted = {**forget, "salt": "0123456789abcdef"}
+    assert parse_recurring(COMMANDS, "a.json", json.dumps(salted).encode()).command_at(MOMENT).type == "forget"
