@@ -15,7 +15,7 @@ from council.agents.manifest import load_personas, require_roles
 from council.commands.models import BudgetConfig, CommandModel, ControlBase, RunBase
 from council.commands.types import Admission, CommandType
 from council.engine.records import FileIdentity
-from council.engine.runs import ANSWER, Finish, Outcome, Premises, Run, RunPause
+from council.engine.runs import ANSWER, ControlAnswer, Finish, Outcome, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.llm.base import Message, TurnInfo
@@ -117,9 +117,9 @@ class Noting:
 class RingHandler:
     bell: Path
 
-    async def __call__(self, command: RingCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: RingCommand, principal: Principal, file: FileIdentity) -> ControlAnswer:
         await asyncio.to_thread(self.bell.write_text, "ding" * command.times)
-        return (f"Rung by {principal.id}.",)
+        return ControlAnswer((f"Rung by {principal.id}.",))
 
 
 class CompanionFailed(CouncilError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ from council.commands.types import Admission
 from council.conductor import statements as sql
 from council.conductor.commands import MAX_VALUE_CHARS, PrefsCommand
 from council.engine.records import FileIdentity
-from council.engine.runs import Premises
+from council.engine.runs import ControlAnswer, Premises
 from council.errors import CouncilError
 from council.ids import Clock, Principal, epoch_ms, sha256_hex
 from council.plans.plan import PlanKind
@@ -87,7 +86,7 @@ class PrefsHandler:
     redactor: Redactor
     audit: Trail
 
-    async def __call__(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> ControlAnswer:
         def write(tx: Tx) -> Transaction:
             user, name = principal.id, command.name
             done = self.audit.join(tx)
@@ -107,8 +106,8 @@ class PrefsHandler:
 
         self.audit.settle(await self.store.write(write))
         if command.action == "set":
-            return (f"{command.name} is {command.value}.",)
-        return (f"{command.name or 'Every preference, and every fact,'} is forgotten.",)
+            return ControlAnswer((f"{command.name} is {command.value}.",))
+        return ControlAnswer((f"{command.name or 'Every preference, and every fact,'} is forgotten.",))
 
 
 class Fact(Arguments):

@@ -18,7 +18,7 @@ from council.commands.parsing import is_kept
 from council.commands.types import CommandTypes
 from council.desk.failed_folder import error_page, heading_of
 from council.engine.receipts import Receipt
-from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
+from council.engine.records import NO_HASHES, FileIdentity, RunStatus
 from council.engine.runs import ActiveRun
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import CommandChange, Events
@@ -192,7 +192,7 @@ def _unlink(path: Path) -> None:
 
 def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:
     """True for the bytes that became a run. The file's time decides if their hash is not kept."""
-    if admitted.sha256 == FORGOTTEN:
+    if admitted.sha256 in NO_HASHES:
         return found.mtime_ns == admitted.mtime_ns
     return sha256_hex(found.data) == admitted.sha256
 

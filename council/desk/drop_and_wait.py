@@ -18,7 +18,7 @@ from council.commands.file_formats import NotACommand, read_document
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
-from council.engine.records import FORGOTTEN
+from council.engine.records import NO_HASHES
 from council.errors import CommandInvalid, CouncilError, DaemonRunning, UsageError, WaitTimeout
 from council.storage.command_drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
@@ -130,7 +130,7 @@ class Errand:
         for receipt in receipts.ended_since(self._ended_before_ns, file=dropped.path.name):
             found = receipt.command_file
             same_drop = (found.inode, found.mtime_ns) == (dropped.inode, dropped.mtime_ns)
-            if same_drop and found.sha256 in (dropped.sha256, FORGOTTEN):
+            if same_drop and found.sha256 in (dropped.sha256, *NO_HASHES):
                 return receipt
         if dropped.path.exists():
             return None

@@ -14,7 +14,7 @@ from council.commands.models import CommandBase, RunControl, canonical_hash, dum
 from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
-from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
+from council.engine.records import NOT_KEPT, FileIdentity, RunStatus
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Principal, new_run_id, timestamp
@@ -83,7 +83,7 @@ def answered(command: CommandBase, file: FileIdentity, status: RunStatus, now: d
     """The receipt of what never becomes a run: a control command, an occurrence that is skipped. Only an `id` needs hashes: words
     that are forgotten later could be guessed from them."""
     keeps_hashes = command.id is not None
-    file = file if keeps_hashes else replace(file, sha256=FORGOTTEN)
+    file = file if keeps_hashes else replace(file, sha256=NOT_KEPT)
     return Receipt(
         run_id=new_run_id(now),
         status=status,
@@ -91,7 +91,7 @@ def answered(command: CommandBase, file: FileIdentity, status: RunStatus, now: d
         id=command.id,
         command_file=file,
         command_sha256=file.sha256,
-        command_hash=canonical_hash(command) if keeps_hashes else FORGOTTEN,
+        command_hash=canonical_hash(command) if keeps_hashes else NOT_KEPT,
         created=timestamp(now),
         finished=timestamp(now),
         **told,

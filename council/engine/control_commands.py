@@ -4,7 +4,7 @@ obeyed, and their handlers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, TypeVar
@@ -23,7 +23,7 @@ from council.engine.receipts import Receipt
 from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.run_records import FINISH
-from council.engine.runs import PROVIDER, Premises
+from council.engine.runs import PROVIDER, ControlAnswer, Premises
 from council.errors import CommandInvalid
 from council.ids import STEWARD, Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
@@ -212,7 +212,7 @@ class RunSteering:
     unanswered: dict[str, str]
     reopener: Reopener
 
-    async def cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> ControlAnswer:
         """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
         is_again = file.drop in self.unanswered
         remember(self.unanswered, file.drop, command.run)
@@ -223,9 +223,9 @@ class RunSteering:
                 raise _not_active(command.run)
             fix = "`council status` says what it waits for, if it does"
             raise CommandInvalid(f"the run {command.run!r} has done its work and is ending.", fix=fix, field="run")
-        return ()
+        return ControlAnswer()
 
-    async def resume(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def resume(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> ControlAnswer:
         """Lets a run go on: one that waits asks again now, another goes on at its first unrecorded step."""
         run = self.runs.active.get(command.run)
         if run is None:
@@ -242,9 +242,9 @@ class RunSteering:
             self.runs.wake(run)
         else:
             raise _goes_on(run.id)
-        return ()
+        return ControlAnswer()
 
-    async def retry(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def retry(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> ControlAnswer:
         """Does an ended run's work again from `command.from_` on."""
         run = self.runs.active.get(command.run)
         if run is None:
@@ -252,7 +252,7 @@ class RunSteering:
             await self.reopener.reopen(ended, command, file, retry_from=command.from_ or None)
         elif run.journal.reopened_by != file.drop:
             raise _under_way(run.id)
-        return ()
+        return ControlAnswer()
 
 
 def remember(known: dict[str, T], drop: str, value: T) -> None:

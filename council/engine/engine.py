@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -30,9 +30,9 @@ from council.engine.open_questions import AnswerHandler
 from council.engine.outputs import OutputFile
 from council.engine.queue import RunQueue
 from council.engine.receipts import ErrorRef, IdBinding, Receipt, Receipts, answer, bind
-from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, RunHeader, RunStatus
+from council.engine.records import EPOCH, NOT_KEPT, FileIdentity, RunHeader, RunStatus
 from council.engine.run_records import FINISH
-from council.engine.runs import ActiveRun, ControlHandler, Finish, Handler, Premises, Runs
+from council.engine.runs import ActiveRun, ControlAnswer, ControlHandler, Finish, Handler, Premises, Runs
 from council.errors import CouncilError, JournalDamaged, StorageFailed
 from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
 from council.ids import Clock, new_run_id, timestamp
@@ -152,8 +152,8 @@ class Engine:
             lane=admission.lane or command.session,
             type=command.type,
             command=self._commands[command.type].recorded(command, admission, self._redactor),
-            command_hash=canonical_hash(command) if admission.keeps_hashes else FORGOTTEN,
-            file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
+            command_hash=canonical_hash(command) if admission.keeps_hashes else NOT_KEPT,
+            file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=NOT_KEPT),
             secret=secret,
             output_path=admission.output_path,
             title=self._redactor.redact(command.title or admission.title),
@@ -292,14 +292,15 @@ class Engine:
         terms = granted.terms
         if terms.answers:
             await self._answering.record(terms.run_id, terms.answers, granted.principal, file.drop)
-            notes: Sequence[str] = (f"It answers the question of run {terms.run_id}.",)
+            said = ControlAnswer((f"It answers the question of run {terms.run_id}.",))
         else:
-            notes = await self._controls[command.type](command, granted.principal, file)
+            said = await self._controls[command.type](command, granted.principal, file)
         receipt = answered(
             command, file, "succeeded", self._clock.now(),
             title=self._redactor.redact(terms.title),
-            notes=tuple(map(self._redactor.redact, notes)),
+            notes=tuple(map(self._redactor.redact, said.notes)),
             details={
+                **said.details,
                 **({"acted_on": terms.run_id} if terms.run_id else {}),  # for who is told again after a crash
                 **({"answered": terms.run_id} if terms.answers else {}),
             },

@@ -6,7 +6,6 @@ and nothing is asked twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
@@ -19,7 +18,7 @@ from council.engine import statements as sql
 from council.engine.ledger import Ledger
 from council.engine.records import FileIdentity, Part
 from council.engine.run_records import JournalEnd, RunRecords
-from council.engine.runs import ANSWER, ActiveRun, Premises, Run, RunPause
+from council.engine.runs import ANSWER, ActiveRun, ControlAnswer, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.storage.reader import Looking
@@ -138,9 +137,9 @@ class AnswerHandler:
 
     runs: ActiveRuns
 
-    async def __call__(self, command: AnswerCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: AnswerCommand, principal: Principal, file: FileIdentity) -> ControlAnswer:
         await self.record(command.run, command.answer, principal, file.drop)
-        return ()
+        return ControlAnswer()
 
     async def record(self, run_id: str, words: str, principal: Principal, drop: str) -> None:
         """Records the answer to the oldest open question of a run, and wakes it; once, if the same drop comes again. Raises

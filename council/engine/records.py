@@ -12,6 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 FORGOTTEN = "forgotten"  # stands where a hash stood from which a text that was forgotten could be guessed
+NOT_KEPT = "not_kept"  # stands where a hash of words that could be guessed from it was never kept
+NO_HASHES = (NOT_KEPT, FORGOTTEN)
 RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"  # a record cannot be read
 EPOCH = 3  # raised when the meaning of recorded steps changes; a journal of another epoch is not resumed
 

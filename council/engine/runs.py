@@ -7,7 +7,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 
 import msgspec
 from pydantic import ValidationError
@@ -334,6 +334,13 @@ class Execution(Protocol):
 Handler = Callable[[Run], Execution]  # of a type of command that becomes a run
 
 
-# Of a type of control command: does at once what was asked, outside the order of lanes; the notes of its receipt. A command
-# that comes again with the same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be.
-ControlHandler = Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]
+class ControlAnswer(NamedTuple):
+    """The part of a control command's receipt that its handler gives. `details` are those of this type of command alone."""
+
+    notes: Sequence[str] = ()
+    details: Mapping[str, Any] = {}
+
+
+# Of a type of control command: does at once what was asked, outside the order of lanes. A command that comes again with the
+# same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be.
+ControlHandler = Callable[[Any, Principal, FileIdentity], Awaitable[ControlAnswer]]

@@ -6,7 +6,7 @@ second is outside any transaction and never begun twice, the third records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from council.engine.auditing import audited_effect
 from council.engine.ledger import Ledger
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
-from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
+from council.engine.runs import BEGUN_ENDING, ControlAnswer, ControlHandler, Finish, Handler, Outcome, Run
 from council.errors import GivenCode
 from council.ids import STEWARD, Principal
 from council.plans.applying import NOT_SENT, UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned
@@ -55,7 +55,7 @@ class DecisionHandler:
     store: Store
     decide: _Decide
 
-    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> ControlAnswer:
         """Raises PlanRefused, which is recorded with what was refused."""
 
         def write(tx: Tx) -> tuple[Transaction, Plan | PlanRefused]:
@@ -71,7 +71,8 @@ class DecisionHandler:
         if isinstance(plan, PlanRefused):
             raise plan
         state = plan.state(self.plans.now_ms())
-        return (f"The plan {plan.plan_id} {'waits for its person' if state == 'draft' else f'is {state}'}.",)
+        note = f"The plan {plan.plan_id} {'waits for its person' if state == 'draft' else f'is {state}'}."
+        return ControlAnswer((note,), {"plan": plan.plan_id})
 
 
 async def rehearse(plans: Plans, store: Store, command: CommandBase, kept: Mapping[str, Any]) -> None:

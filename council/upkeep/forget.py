@@ -21,7 +21,7 @@ from council.audit.chain import detail_text
 from council.commands.file_formats import read_document
 from council.engine.auditing import MAX_FILES, actor_of
 from council.engine.commit import Output
-from council.engine.records import FORGOTTEN
+from council.engine.records import FORGOTTEN, NO_HASHES
 from council.engine.runs import Finish, Outcome, Run, RunPause
 from council.errors import DaemonRunning, PathRefused
 from council.ids import sha256_hex
@@ -172,7 +172,7 @@ class Forgetting:
                 except PathRefused as error:
                     fix = "drop the command again"
                     raise CannotForget(f"the command file is gone: {error.message}", fix=fix) from error
-                by_time = file.sha256 == FORGOTTEN
+                by_time = file.sha256 in NO_HASHES
                 if found.mtime_ns != file.mtime_ns if by_time else sha256_hex(found.data) != file.sha256:
                     raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
                 recorded = read_document(file.name, found.data).value

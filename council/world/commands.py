@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -14,7 +13,7 @@ from council.audit.trail import Trail
 from council.commands.models import ControlBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.records import FileIdentity
-from council.engine.runs import Premises
+from council.engine.runs import ControlAnswer, Premises
 from council.errors import CommandInvalid
 from council.events import Events, WorldChange
 from council.ids import Clock, Principal, SystemClock
@@ -137,7 +136,7 @@ class WorldHandler:
     events: Events
     audit: Trail
 
-    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> ControlAnswer:
         """Raises as `require_fit`."""
         if not isinstance(command, WorldInitCommand):
             now = await asyncio.to_thread(require_fit, command, self.book)
@@ -174,4 +173,4 @@ class WorldHandler:
                 raise AssertionError(command.type)
         self.audit.settle(done[0])
         self.events.publish(WorldChange(note=said))
-        return (said,)
+        return ControlAnswer((said,))

@@ -162,9 +162,10 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
 
     def drafted(title: str) -> str:
         operation = {"tool": "createTask", "arguments": {"projectId": project, "title": title}}
-        done(given(anna, {"type": "plan", "kind": "tasks", "title": title, "operations": [operation]}))
-        plan: str = done_list(anna.get("/v1/plans", params={"state": "draft"}))[0]["plan_id"]
-        return plan
+        receipt = done(given(anna, {"type": "plan", "kind": "tasks", "title": title, "operations": [operation]}))
+        assert (receipt["command_sha256"], receipt["command_hash"]) == ("not_kept", "not_kept")
+        assert done_list(anna.get("/v1/plans", params={"state": "draft"}))[0]["plan_id"] == receipt["details"]["plan"]
+        return str(receipt["details"]["plan"])
 
     def done_list(response: Any) -> list[dict[str, Any]]:
         assert response.status_code == 200, response.text

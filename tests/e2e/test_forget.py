@@ -287,7 +287,7 @@ def test_no_hash_is_left_from_which_the_text_could_be_guessed(scripted: Path) ->
     canonical = {hashlib.sha256(form).hexdigest() for form in (body, WRAPPED.encode())}
     assert files_with(scripted, *guessable, *canonical) == []
     [forgetting] = [receipt for receipt in receipts(scripted) if receipt["type"] == "forget"]
-    assert (forgetting["status"], forgetting["command_hash"]) == ("succeeded", "forgotten")
+    assert (forgetting["status"], forgetting["command_hash"]) == ("succeeded", "not_kept")
     assert not (scripted / "commands" / "forget.json").exists()
 
 

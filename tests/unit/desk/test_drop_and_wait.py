@@ -11,7 +11,7 @@ import pytest
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, control, wait_for_end
 from council.engine.receipts import IdBinding, Receipts
-from council.engine.records import FORGOTTEN, FileIdentity
+from council.engine.records import FORGOTTEN, NOT_KEPT, FileIdentity
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
 from council.storage.command_drop import DroppedFile
 from council.storage.store import Store
@@ -41,7 +41,7 @@ def test_what_lies_there_already_is_not_dropped_again(desk: Desk) -> None:
     assert [path.name for path in desk.home.commands.glob("*.json")] == [NAME]
 
 
-@pytest.mark.parametrize("sha256", ["", FORGOTTEN])
+@pytest.mark.parametrize("sha256", ["", NOT_KEPT, FORGOTTEN])
 def test_without_a_daemon_the_door_drains_that_one_file_and_its_receipt_is_the_answer(
     desk: Desk, store: Store, sha256: str
 ) -> None:
