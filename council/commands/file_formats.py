@@ -83,21 +83,19 @@ def read_document(name: str, data: bytes) -> Document:
 def decode(data: bytes) -> str:
     """UTF-8 text, a byte order mark tolerated. Raises Unparsable for anything else, naming the encoding if it shows."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise unparsable("the file is UTF-16", "save it as UTF-8", 1, 1)
+        raise unparsable("the text is UTF-16", "write it in UTF-8", 1, 1)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        raise unparsable("the file is empty", "write a command into it, or remove it", 1, 1)
+        raise unparsable("the text is empty", "write a command there", 1, 1)
     if b"\0" in data:
-        raise unparsable("the file is binary (it contains a NUL byte)", "write a text file", 1, 1)
+        raise unparsable("the text is binary (it contains a NUL byte)", "write plain text", 1, 1)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line = before.count(b"\n") + 1
         column = error.start - (before.rfind(b"\n") + 1) + 1
-        raise unparsable(
-            f"byte 0x{data[error.start]:02x} is not UTF-8", "save the file as UTF-8", line, column
-        ) from None
+        raise unparsable(f"byte 0x{data[error.start]:02x} is not UTF-8", "write it in UTF-8", line, column) from None
 
 
 def invalid(problems: Sequence[Problem]) -> CommandInvalid:

@@ -8,7 +8,7 @@ import json
 _INSIDE_A_TEXT = {  # the parser's words begin so, and are cut off at the place
     "Unterminated string": (
         "a string without an end",
-        "the file ends too early, inside a string: finish it, or close the quotation mark",
+        "the text ends too early, inside a string: finish it, or close the quotation mark",
     ),
     "Invalid control character": (
         "a line break, tab or control character inside a string",
@@ -18,7 +18,7 @@ _INSIDE_A_TEXT = {  # the parser's words begin so, and are cut off at the place
 }
 _CONTROLS = {"\n": "a line break inside a string", "\r": "a line break inside a string", "\t": "a tab inside a string"}
 _PYTHON_WORDS = ("True", "False", "None")
-_ENDS_TOO_EARLY = "the file ends too early; finish it, or remove it and drop it whole (write elsewhere, then rename)"
+_ENDS_TOO_EARLY = "the text ends too early; finish it, and drop a file whole (write it elsewhere, then rename it)"
 _SURPLUS_COMMA = "remove the comma before the closing bracket"
 
 
@@ -55,7 +55,7 @@ def fix_of(text: str, error: json.JSONDecodeError) -> str:
     if is_extra:
         return "one JSON object is one command: remove what follows it"
     if here.startswith(("//", "/*", "#")):
-        return "JSON has no comments: remove it, or write the command as YAML"
+        return "JSON has no comments: remove it, or write a YAML file"
     if here[0] in "'‘’“”„":
         return 'JSON strings need double quotes: "like this"'
     if here[0] == "," and before.endswith((",", "{", "[")):

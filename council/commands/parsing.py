@@ -62,14 +62,14 @@ _EXPECTED = {
     "int_type": "a whole number without quotes",
     "int_parsing": "a whole number",
     "string_type": "text in quotes",
-    "tuple_type": 'a list: ["a.md", "b.md"]',
+    "tuple_type": "a list in brackets",
     "model_type": "an object with keys",
     "bool_type": "true or false",
     "float_type": "a number without quotes",
     "float_parsing": "a number",
     "finite_number": "a finite number",
 }
-_LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'
+_LISTS = {"config.agents": 'a list: ["COORDINATOR", "AUDITOR"]', "input_artifacts": 'a list: ["a.md", "b.md"]'}
 
 
 def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails) -> Problem:
@@ -87,8 +87,10 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
         case "string_pattern_mismatch" if field == "session":
             lane = re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
             fix = f'write "{lane}"' if lane else fix
-        case _ if kind in _EXPECTED and field == "config.agents":
-            message = f"must be {_LIST_OF_AGENTS}, not {_kind(given)}"
+        case "tuple_type" if field in _LISTS:
+            message = f"must be {_LISTS[field]}, not {_kind(given)}"
+            if isinstance(given, str) and given.strip() and len(given) <= _MAX_ECHOED_CHARS:
+                fix = f"put it in brackets: {json.dumps([given], ensure_ascii=False)}"
         case "value_error" if field.endswith("model"):
             fix = "`council models list` shows what there is"
             error = detail["ctx"]["error"]
@@ -152,8 +154,6 @@ _MAX_ECHOED_CHARS = 80
 
 def _as_expected(kind: str, given: object) -> str:
     if isinstance(given, str) and len(given) <= _MAX_ECHOED_CHARS:
-        if kind == "tuple_type" and given.strip():
-            return f"put it in brackets: {json.dumps([given], ensure_ascii=False)}"
         if kind in {"int_type", "float_type", "float_parsing"} and (number := _NUMBER.fullmatch(given)):
             return f"write {number[1]}"
         if kind == "bool_type" and given.lower() in {"true", "false"}:
@@ -163,7 +163,7 @@ def _as_expected(kind: str, given: object) -> str:
 
 def _instead_of(word: str, model: Any, loc: Loc) -> str:
     if word == "schedule":
-        return "move the file into commands/recurring/, where the daemon looks at schedules, or remove the key"
+        return "put a file with it into commands/recurring/, where the daemon looks at schedules, or remove the key"
     for part in loc:
         if isinstance(part, str):
             field = getattr(model, "model_fields", {}).get(part)

@@ -61,7 +61,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     if command.end and not conversation:
         raise CommandInvalid(
             "there is no conversation to end.",
-            fix="name it: `--conversation` (in a file: `conversation`)",
+            fix="name it: `--conversation` (in a file or a request: `conversation`)",
             field="conversation",
         )
     lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
@@ -72,7 +72,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
         whose = f"{owner}'s" if is_seen else "not yours"
         raise CommandInvalid(
             f"the conversation {conversation!r} is {whose}.",
-            fix="leave `--conversation` out to use your own",
+            fix="leave `conversation` out to ask in your own",
             field="conversation",
             refused=True,
         )
@@ -83,7 +83,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
         wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
         raise CommandInvalid(
             f"the run {waiting} of this conversation waits for your answer, and an answer is only text.",
-            fix=f"answer it, or `council cancel {waiting}`; `--new` (in a file: `new`) begins another conversation",
+            fix=f"answer it, or `council cancel {waiting}`; `--new` (in a file or a request: `new`) begins another conversation",
             field=wrong,
         )
     if waiting:

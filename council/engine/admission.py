@@ -120,7 +120,7 @@ def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> 
     if types[command.type].given_by == "administrator" and user.principal.kind != "administrator":
         raise refused(
             f"who is not an administrator and may not give {command.type} commands.",
-            f"{roles} administrator`, or leave `user` out",
+            f"let the steward give it, without `user`; {roles} administrator` allows it, too",
             CommandInvalid.code,
         )
     return user.principal

@@ -69,7 +69,10 @@ def refuse_one_time(frequency: str) -> None:
 def refuse_known(spec: SpecialistSpec, changes: str, others: Sequence[KnownAgent], likeness: Likeness) -> None:
     """Raises CreationRefused for a second agent of one name, and for one that does what another does. A new version, of the
     specialist `changes`, keeps its name."""
-    again = "`council ask` reaches it by its name; `--changes` (in a file: `changes`) gives your own one a new version"
+    again = (
+        "`council ask` reaches it by its name; `--changes` (in a file or a request: `changes`) gives your own one a new "
+        "version"
+    )
     if changes and spec.role != changes:
         message = f"The new version of {changes} was designed as {spec.role}, which is another specialist."
         raise CreationRefused("duplicate", message, fix="leave `--changes` out to have another one made")

@@ -81,6 +81,7 @@ def test_a_command_is_dropped_in_its_persons_name_and_answered_by_its_receipt(si
 def test_what_the_command_line_refuses_is_refused_with_the_same_code_and_nothing_is_dropped(site: Site) -> None:
     anna, bert = site.program("anna"), site.program("bert")
     run = done(given(anna, command("Whose run is it?", output_artifact_path="artifacts/w.md")))["run_id"]
+    own = done(given(anna, {"type": "ask", "request": "Which crop?", "dry_run": True}))["details"]["conversation"]
     before = len(done(site.program().get("/v1/runs", params={"limit": 500}))["runs"])
     wrong = given(anna, {"config": {"max_rounds": 0}})
     assert refusal(wrong) == (422, "command_invalid")
@@ -95,6 +96,23 @@ def test_what_the_command_line_refuses_is_refused_with_the_same_code_and_nothing
     both = given(bert, command("Outside?", output_artifact_path="../x.md", config={"agents": ["NOPE"]}))
     assert [one["field"] for one in both.json()["problems"]] == ["config.agents", "output_artifact_path"]
     assert refusal(anna.post("/v1/commands", content=b"[1]")) == (422, "command_invalid")
+    no_door = {  # words of a file or of the command line have no place here
+        "forget": given(anna, {"type": "forget", "text": "Dig in March."}),
+        "conversation": given(bert, {"type": "ask", "request": "And then?", "conversation": own}),
+        "not UTF-8": anna.post("/v1/commands", content=b'{"type": "\xff"}'),
+        "UTF-16": anna.post("/v1/commands", content='{"type": "ask"}'.encode("utf-16")),
+        "half": anna.post("/v1/commands", content=b'{"type": "ask"'),
+        "empty": anna.post("/v1/commands", content=b""),
+    }
+    assert {name: refusal(told) for name, told in no_door.items()} == dict.fromkeys(no_door, (422, "command_invalid"))
+    fixes = {name: told.json()["fix"] for name, told in no_door.items()}
+    assert fixes["forget"].startswith("let the steward give it, without `user`; ")
+    assert fixes["conversation"] == "leave `conversation` out to ask in your own"
+    assert (fixes["not UTF-8"], fixes["UTF-16"], fixes["empty"]) == (
+        *["write it in UTF-8"] * 2,
+        "write a command there",
+    )
+    assert all("the file" not in told.json()["detail"] + fixes[name] for name, told in no_door.items())
     assert anna.get("/v1/commands").status_code == 405
     judged = done(anna.post("/v1/commands/validate", json={"config": {"max_rounds": 0}}))
     assert {one["field"] for one in judged["problems"]} == {one["field"] for one in wrong.json()["problems"]}
@@ -188,6 +206,9 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
     assert refusal(given(bert, {"type": "confirm", "plan": first}))[0] == 422
     early = anna.post(f"/v1/plans/{first}/apply", json={})
     assert refusal(early) == (422, "not_confirmed")
+    unlisted = anna.post(f"/v1/plans/{first}/confirm", json={"edits": "x"})
+    assert (refusal(unlisted), unlisted.json()["fix"]) == ((422, "command_invalid"), "correct the value")
+    assert unlisted.json()["detail"].endswith('`edits` must be a list in brackets, not the text "x"')
     confirmed = done(
         anna.post(f"/v1/plans/{first}/confirm", json={"edits": [{"index": 1, "arguments": {"title": "Dig deep"}}]})
     )

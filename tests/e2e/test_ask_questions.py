@@ -185,7 +185,7 @@ def test_while_a_question_is_open_only_words_answer_it_and_the_rest_is_refused_w
     assert done.returncode == 2
     assert "waits for your answer, and an answer is only text" in done.stderr
     assert "council cancel" in done.stderr
-    assert "`--new` (in a file: `new`) begins another conversation" in done.stderr
+    assert "`--new` (in a file or a request: `new`) begins another conversation" in done.stderr
     assert list((home / "commands").rglob("failed/*")) == []
     assert "I did it." in ask(home, env, CODE)
     ask(home, env, "--end")

@@ -163,7 +163,7 @@ def test_a_mistake_is_told_with_its_file_question_and_field(
             "- id: q1\n  question: How many?\n  accept: [three]\n  match: number\n",
             "`accept[0]` is 'three', which is not a number",
         ),
-        ("", "line 1, column 1: the file is empty"),
+        ("", "line 1, column 1: the text is empty"),
         ("[]\n", "has no question"),
         ("\ufeff- id: q1\n  question: Which?\n", "question 1 (q1): has either"),
     ],

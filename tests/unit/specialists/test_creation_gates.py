@@ -48,7 +48,7 @@ def test_a_name_that_calls_another_agent_is_a_duplicate_in_any_spelling(role: st
     with pytest.raises(CreationRefused, match=f"There is an agent {role} already") as refused:
         refuse_known(spec, "", [HACKER, OTHER], Likeness())
     assert code_of(refused) == "duplicate"
-    assert "`--changes` (in a file: `changes`) gives your own one a new version" in refused.value.fix
+    assert "`--changes` (in a file or a request: `changes`) gives your own one a new version" in refused.value.fix
     refuse_known(spec_of({**EMAIL, "role": "other"}), "", [HACKER, OTHER], Likeness())
 
 
