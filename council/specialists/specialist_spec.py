@@ -44,6 +44,21 @@ _Header = Annotated[  # none of the sender's own: they decide where a request en
     ),
 ]
 
+_A_NAME = "1 to 64 lower-case letters, digits and _, first a letter"
+_FITS = {  # at each place of a spec whose values a pattern or a list bounds
+    "role": "2 to 64 lower-case letters, digits and _, first a letter, and not `none`",
+    "kind": "`prompt` or `code`",
+    "requests.name": _A_NAME,
+    "requests.method": "GET, POST, PUT, PATCH or DELETE",
+    "requests.url": "an https address on a named host",
+    "requests.parameters.name": _A_NAME,
+    "requests.parameters.type": "string, integer, number or boolean",
+    "requests.headers.name": "letters, digits and -, first a letter, and no header that the sender sets",
+    "requests.headers.credential": "1 to 100 letters, digits and . _ @ -, first a letter or a digit",
+    "requests.headers.prefix": "at most 60 printable ASCII characters",
+}
+_KINDS = {"str": "text", "array": "a list", "object": "an object", "bool": "true or false"}
+
 
 class SpecRefused(CouncilError):
     """A spec of a wrong form. `where` is the place in it."""
@@ -164,8 +179,16 @@ def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
     try:
         spec = convert(dict(values), SpecialistSpec)
     except msgspec.ValidationError as error:
-        said, _, where = str(error).partition(" - at `$.")
-        raise SpecRefused(where.rstrip("`") or "spec", f"has a wrong form: {said}", fix="correct it") from None
+        said, _, place = str(error).partition(" - at `$.")
+        place = place.rstrip("`")
+        if fault := re.fullmatch(r"Object (missing required|contains unknown) field `(.+)`", said):
+            what, fix = ("is missing", "add it") if fault[1] != "contains unknown" else ("is unknown", "leave it out")
+            raise SpecRefused(f"{place}.{fault[2]}".lstrip("."), what, fix=fix) from None
+        fits = _FITS.get(re.sub(r"\[\d+\]", "", place), "")
+        what = "has a wrong form" if "matching regex" in said else f"has a wrong form: {said}"
+        expected = re.match(r"Expected `(\w+)`", said)
+        fix = f"give {fits or _KINDS.get(expected[1] if expected else '', 'another value')}"
+        raise SpecRefused(place or "spec", what, fix="shorten it" if "of length <=" in said else fix) from None
     if (spec.kind == "code") != bool(spec.code.strip()):
         raise SpecRefused("code", f"does not fit the kind `{spec.kind}`", fix="give `code` only with the kind `code`")
     for where, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):

@@ -553,7 +553,11 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
             'hidden=[{"input": 1}]',
             "error (spec_refused): Operation 1, createSpecialist: The spec's `hidden[0].input` has a wrong form",
         ),
-        ('spec={"role": "x"}', "error (spec_refused): Operation 1, createSpecialist: The spec's"),
+        (
+            'spec={"role": "x"}',
+            "error (spec_refused): Operation 1, createSpecialist: The spec's `role` has a wrong form.\n"
+            "  fix: give 2 to 64 lower-case letters, digits and _, first a letter, and not `none`",
+        ),
     ):
         foreign = house.council("plans", "--user", "ada", "confirm", house.plan(run), "--edit", f"1.{edit}", code=2)
         assert why in foreign
