@@ -52,15 +52,17 @@ def first_moment(since: str, now: datetime, zone: tzinfo | None) -> str:
     NoTime."""
     if not since:
         return ""
-    ago = _AGO.fullmatch(since.strip())
+    ago, fix = _AGO.fullmatch(since.strip()), "say 24h, 7d, 4w, or a date such as 2026-11-20"
     try:
-        if ago is not None:
+        given = now if ago else datetime.fromisoformat(_LOST_PLUS.sub("+", since.strip()))
+    except ValueError:
+        raise NoTime(f"since {since!r} is not a time.", fix=fix) from None
+    try:
+        if ago:
             return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
-        given = datetime.fromisoformat(_LOST_PLUS.sub("+", since.strip()))
         return timestamp(given if given.tzinfo else given.replace(tzinfo=zone).astimezone(UTC))
     except (ValueError, OverflowError):
-        fix = "say 24h, 7d, 4w, or a date such as 2026-11-20"
-        raise NoTime(f"since {since!r} is not a time.", fix=fix) from None
+        raise NoTime(f"since {since!r} is too far from now.", fix=fix) from None
 
 
 def find_all(

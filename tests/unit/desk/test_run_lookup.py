@@ -254,8 +254,11 @@ def test_since_takes_a_span_a_date_or_a_time_in_any_zone(desk: Desk, store: Stor
     assert first_moment("2026-11-01", now, berlin) == "2026-10-31T23:00:00Z"
     assert first_moment("2026-07-01 02:00", now, berlin) == "2026-07-01T00:00:00Z"
     assert first_moment("2026-11-01T02:00Z", now, berlin) == "2026-11-01T02:00:00Z"
-    for wrong in ("soon", "7", "7y", "2026-13-01"):
-        with pytest.raises(NoTime):
-            first_moment(wrong, now, utc)
+    for wrong, why in (
+        *((word, "is not a time") for word in ("soon", "7", "7y", "2026-13-01")),
+        *((time, "is too far from now") for time in ("0001-01-01", "9999-12-31T23:59-08:00")),
+    ):
+        with pytest.raises(NoTime, match=why):
+            first_moment(wrong, now, berlin)
         with pytest.raises(NoTime):
             find_all(desk, since=wrong)
