@@ -226,7 +226,7 @@ def set_project_permission(visit: Visit, arguments: a.NewPermission) -> Change:
     _require_other(visit, arguments.userId)
     name = person(visit, arguments.userId)
     if not _role(visit, project.org_id, arguments.userId):
-        raise WorkspaceRefused("no_member", f"{name} is not a member of the organization.", fix="invite them first")
+        raise no_member(visit, project.org_id, arguments.userId, f"{name} is not a member of the organization.")
     key = {"project_id": project.project_id, "user_id": arguments.userId, "permission": arguments.permission}
     back = {"projectId": project.project_id, "userId": arguments.userId, "permission": arguments.permission}
     inverse = Inverse("setProjectPermission", {**back, "granted": not arguments.granted})
@@ -305,6 +305,14 @@ def _invitation(visit: Visit, org_id: str, user_id: str) -> Row[tuple[str, ...]]
     """The invitation that waits for its answer."""
     key = (invitations.c.org_id == org_id, invitations.c.user_id == user_id, invitations.c.expires_ms > visit.now_ms)
     return visit.connection.execute(select(invitations).where(*key)).one_or_none()
+
+
+def no_member(visit: Visit, org_id: str, user_id: str, message: str) -> WorkspaceRefused:
+    """The refusal of what is for members alone. Its fix says what is left to do until the person is one."""
+    if _invitation(visit, org_id, user_id) is None:
+        return WorkspaceRefused("no_member", message, fix="invite them first")
+    fix = f"they are invited and have not accepted: `council workspace orgs accept {org_id} --user {user_id}`"
+    return WorkspaceRefused("no_member", message, fix=fix)
 
 
 def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple[str, ...]], str, str]:

@@ -12,7 +12,7 @@ from council.tools.preview import Inverse
 from council.users.tables import roles
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
 from council.workspace.functions import RULES
-from council.workspace.organizations import person, project_row
+from council.workspace.organizations import no_member, person, project_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, members, projects, tasks
 from council.workspace.transaction import Change, Visit, WorkspaceRefused, deleted, differences, edited
@@ -136,7 +136,7 @@ def _require_member(visit: Visit, org_id: str, user_id: str | None) -> None:
     there = select(members.c.role).where(members.c.org_id == org_id, members.c.user_id == user_id)
     if visit.connection.scalar(there) is None:
         message = f"{user_id} is not a member of the organization, so no task can be assigned to them."
-        raise WorkspaceRefused("no_member", message, fix="invite them first")
+        raise no_member(visit, org_id, user_id, message)
     if visit.connection.scalar(select(roles.c.role).where(roles.c.user_id == user_id).limit(1)) is None:
         message = f"{user_id} has no role in this home any more, so no task can be assigned to them."
         fix = f"name somebody else; `council users roles {user_id} --grant user` lets them in again"

@@ -59,6 +59,13 @@ def test_an_invitation_is_for_one_person_and_seven_days(space: Space) -> None:
     org = space.ids["org"]
     refused("already_invited", lambda: space.do("ada", "inviteMember", orgId=org, userId="inga"))
     refused("not_invited", lambda: space.do("otto", "acceptInvitation", orgId=org))
+    task, project = space.ids["task"], space.ids["project"]
+    for visit in (
+        lambda: space.do("ada", "updateTask", taskId=task, assignedToId="inga"),
+        lambda: space.do("ada", "setProjectPermission", projectId=project, userId="inga", permission="view"),
+    ):
+        told = refused("no_member", visit)
+        assert f"have not accepted: `council workspace orgs accept {org} --user inga`" in told
     space.planning.clock.pass_s(7 * DAY_S - 1)
     assert space.come_to("inga", "acceptInvitation", orgId=org).summary == "Inga is now a member of Garden."
     space.planning.clock.pass_s(1)
