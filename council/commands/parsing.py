@@ -48,7 +48,8 @@ def validate(types: CommandTypes, document: Document) -> CommandBase:
     if tag not in types:
         near = nearest(tag, types.names)
         fix = f"did you mean {near!r}?" if near else "use one of them"
-        message = f"is {tag!r}; known types: {', '.join(types.names)}"
+        said = repr(tag) if value.get("type") == tag else _kind(value["type"])
+        message = f"is {said}; known types: {', '.join(types.names)}"
         raise invalid([Problem(message, fix, "type", *document.locate(("type",)))])
     try:
         return types.union.validate_python(value)
@@ -130,6 +131,11 @@ def fault_in_words(detail: ErrorDetails) -> tuple[str, str]:
             message, fix = "is empty", "write something there"
         case "too_short":
             message, fix = "is empty", "name one, or leave the key out"
+        case "string_unicode":
+            message, fix = (
+                "holds half of a character (a single surrogate)",
+                "write the whole character, or leave it out",
+            )
         case "string_pattern_mismatch":
             message = PATTERNS_IN_WORDS.get(context["pattern"], f"must match {context['pattern']}")
             fix = "use only those characters" if message.startswith("must") else "write something there"
