@@ -214,7 +214,8 @@ _CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
 
 def _change(tool: str, own: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
     def run(ctx: typer.Context, user: str, as_json: bool, **given: Any) -> None:
-        arguments = {name: value for name, value in given.items() if value != ""}
+        optional = [name for name, (_, default) in own.items() if default is not REQUIRED]
+        arguments = {name: value for name, value in given.items() if value != "" or name not in optional}
         _drafted(ctx, user, (tool, arguments), as_json=as_json)
 
     whose = {"user": (User, STEWARD.id), "as_json": (Receipted, False)}

@@ -191,6 +191,8 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         street.decided("bert")
         council("specialists", "add-rule", "mine", "It answers for every text.", "--user", "bert")
         street.decided("bert")
+        refusal = council("specialists", "add-rule", "mine", "", "--user", "bert", code=2)
+        assert "`rule` of addRule: must be at least 8 characters" in refusal
         assert "3. It answers for every text." in council("specialists", "show", "mine", "--user", "bert")
         assert "finding: rule 3 is there twice" in council("specialists", "audit", "mine", "--user", "bert")
         assert "removes rule 3: It answers for every text" in council("plans", "--user", "bert", "show")
