@@ -127,7 +127,8 @@ def _takes(schema: dict[str, Any]) -> str:
     if "exclusiveMinimum" in schema:
         return f"{words} above {schema['exclusiveMinimum']:,}, up to {high:,}"
     if "maxLength" in schema:
-        return f"{words}, up to {schema['maxLength']:,} characters"
+        least = f"{schema['minLength']:,} to" if schema.get("minLength", 0) > 1 else "up to"
+        return f"{words}, {least} {schema['maxLength']:,} characters"
     if "maxItems" in schema:
         return f"{words}, up to {schema['maxItems']:,}"
     return f"{words} that fits `{schema['pattern']}`" if "pattern" in schema else str(words)

@@ -105,6 +105,12 @@ def test_the_reference_of_command_files_has_every_key(type_: CommandType) -> Non
     assert [key for key in keys if f"\n| `{key}` | " not in of_all + own] == []
 
 
+def test_the_reference_of_command_files_says_how_short_a_text_may_be() -> None:
+    page = generated("make_command_reference.py", "reference")
+    assert "\n| `text` | text, 4 to 10,000 characters | " in page
+    assert "\n| `salt` | text, 16 to 200 characters | " in page
+
+
 @pytest.mark.parametrize("language", ["json", "yaml", "markdown"])
 def test_the_examples_of_command_files_are_the_same_command(language: str) -> None:
     page = generated("make_command_reference.py", "reference")
