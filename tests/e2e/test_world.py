@@ -441,6 +441,10 @@ def test_a_home_without_a_world_says_so(tmp_path: Path) -> None:
             told = httpx2.get(f"{served.url}{path}")
             assert (told.status_code, told.json()["code"]) == (404, "no_world")
     assert "council world init" in run_cli("world", "status", cwd=home).stderr
+    (tmp_path / "pause.json").write_text('{"type": "world_pause"}')
+    for asked in (("world", "pause"), ("submit", "--wait", str(tmp_path / "pause.json"))):
+        refused = run_cli(*asked, cwd=home)
+        assert (refused.returncode, "error (no_world): " in refused.stderr) == (2, True)
 
 
 def test_a_world_that_another_version_made_is_named_with_what_to_do(tmp_path: Path) -> None:
