@@ -321,7 +321,7 @@ def test_a_users_conversation_is_theirs_alone(home: Path, fake: FakeGemini, env:
     before = len(fake.requests)
     refused = run_cli("ask", "Go on.", "--user", "bob", "--conversation", "anns", cwd=home, env=env)
     assert refused.returncode == 2
-    assert "the conversation 'anns' is ann's" in refused.stderr
+    assert "the conversation 'anns' is not yours" in refused.stderr
     ask(home, env, "Go on.", "--user", "bob")
     assert all("canary-ann-31" not in "".join(one.all_texts) for one in fake.requests[before:])
 
