@@ -224,7 +224,10 @@ def without_thoughts(reply: str) -> str:
     return said[closings[-1].end() :].strip(BLANK) if closings else said
 
 
-GERMAN_MONTH = r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
+GERMAN_MONTH = (
+    r"(?:Jan(?:uar)?|Feb(?:ruar)?|März?|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
+    r"|Nov(?:ember)?|Dez(?:ember)?)\b"
+)
 _BLOCK = rf"\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{{1,3}}[.)]\s(?!{GERMAN_MONTH})))"
 _BEFORE_BLOCK = re.compile(_BLOCK)
 _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|" + _BLOCK)

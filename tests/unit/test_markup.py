@@ -101,6 +101,10 @@ def test_the_first_sentence_is_more_than_a_greeting(text: str, first: str) -> No
         ("Im 3. Quartal, max. Betrag 1,5 Mio. Euro", ["Im 3. Quartal, max. Betrag 1,5 Mio. Euro"]),
         ("Selon M. Durand et Messrs. Brown", ["Selon M. Durand et Messrs. Brown"]),
         ("Die Leitung ist am\n19. Februar gebrochen.", None),  # a line of a paragraph, and no list item
+        (
+            "We rent:\n1. Main office\n2. Junior desks\n3. Mail room",
+            ["We rent:\n", "1. ", "Main office\n", "2. ", "Junior desks\n", "3. ", "Mail room"],
+        ),
         ("They want option B. Option A is old.", ["They want option B. ", "Option A is old."]),
         ("It is 5 km. Walk on 12. Stop.", ["It is 5 km. ", "Walk on 12. ", "Stop."]),
         ("Der 2. Bieter braucht 2 h. Umsatz ist 3", ["Der 2. Bieter braucht 2 h. ", "Umsatz ist 3"]),
