@@ -138,7 +138,11 @@ _LOCATED = re.compile(
     r"(?P<path>[^:#]{1,512}?)(?:\s*[:#]\s*|\s*[,;]\s*(?=[a-z])|\s+\(?(?=(?:line|page|zeile|seite|ligne|ll?\.|pp?\.)))(?P<where>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_TO_PATH = re.compile(r"\s*[,;]\s*(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}[:#])")
+_TO_PATH = re.compile(
+    r"(?:\s*[,;]\s*(?:(?:and|und|et)\s+)?|\s+(?:and|und|et)\s+)"
+    r"(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}(?:[:#]|,?\s(?:lines?|pages?|zeilen?|seiten?|lignes?|ll?\.|pp?\.)\s?[0-9]))",
+    re.IGNORECASE,
+)
 _ONE_RANGE = re.compile(rf"(?P<first>[0-9]{{1,7}})(?:{_TO}(?:L|p\.?)?\s?(?P<last>[0-9]{{1,7}}))?", re.IGNORECASE)
 _ASIDE = re.compile(r"\s\([^()0-9]*\)\Z|,\s(?:accessed|retrieved|read|abgerufen|consultée?)\s.*\Z", re.IGNORECASE)
 _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*|[\ue000-\uf8ff].*")
@@ -408,8 +412,8 @@ def _citations(text: str, bare: bool, paths: KnownPaths) -> Iterator[Citation]:
             continue
         of = match["of"] or (_document_of(match, paths) if match["lines"] and bare else "")
         if place := match["place"] or (of and f"{of}, {match['lines']}"):
-            if _LOCATED.fullmatch(place):
-                yield Citation(*match.span(), match[0], tuple(_places("", place)))
+            if _LOCATED.fullmatch(place) and (places := tuple(_places("", place))):
+                yield Citation(*match.span(), match[0], places)
             continue
         if match["lines"]:
             continue
@@ -474,7 +478,7 @@ def _part(text: str) -> tuple[list[CitedPlace], bool]:
         .rstrip(".")
     )
     if match["through"]:
-        first, last = int(id[1:]), int(match["through"][1:])
+        first, last = sorted((int(id[1:]), int(match["through"][1:])))
         return [CitedPlace(f"E{number}") for number in range(first, min(last, first + _MAX_IDS) + 1)], bool(rest)
     places = list(_places(id, rest))
     return places or [CitedPlace(id)], bool(rest) and not places
