@@ -55,8 +55,13 @@ _ACCORDING = re.compile(
     r"|secondo|volgens) [*_]{0,2})\Z"
 )
 _ASKED = re.compile(  # of what a document says
-    r"\b(?:if|whether|what|unless|until|once|when|should|must|nothing|ob|wenn|falls|sobald|was|nichts|si|se|my|meine?[rmns]?)\b",
+    r"\b(?:if|whether|unless|until|once|should|must|nothing|ob|wenn|falls|sobald|nichts|my|meine?[rmns]?)\b",
     re.IGNORECASE,
+)
+_WONDERED = re.compile(  # bound to the name that follows
+    r"\b(?:(?:whether|ob)\b.*|(?:if|unless|until|once|wenn|falls|sobald)\b[^,;]*"
+    r"|(?:what|was|nothing|nichts|my|meine?[rmns]?)[*_]{0,2}\s+)\Z",
+    re.IGNORECASE | re.DOTALL,
 )
 # In a sentence that merely names a document, which is written, sent, looked for or called so.
 _MENTIONED = re.compile(
@@ -349,7 +354,7 @@ def _before(text: str, at: int) -> str:
 def _is_source(text: str, start: int, end: int) -> bool:
     """True for the name of a document that its sentence says something by: `a.md says so`, `according to a.md`."""
     told = _SAID_BY.match(text, end) or _ACCORDING.search(text, max(0, start - 20), start)
-    return told is not None and not _ASKED.search(_before(text, start))
+    return told is not None and not _WONDERED.search(_before(text, start))
 
 
 def _is_of_file(match: re.Match[str], paths: KnownPaths, *, told: bool = False) -> bool:
