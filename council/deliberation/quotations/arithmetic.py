@@ -437,6 +437,8 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     if said.unit == "kWh" and {one.unit, other.unit} == {"kW", "minute"}:
         return [one.value * other.value / 60]
     for factor, amount in ((one, other), (other, one)):
+        if factor.side:  # nothing is calculated from ballots
+            continue
         if amount.unit != said.unit and ((amount.unit and said.unit) or said.value < _SMALL):
             continue
         factors: list[float] = []
@@ -456,7 +458,7 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
 
 def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
     """An amount of money, shared out among a number of things."""
-    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in CURRENCIES or other.unit == "%":
+    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in {*CURRENCIES, "%"} or other.side:
         return []
     return [one.value / other.bare_value] if other.bare and other.bare_value > 1 else []
 
