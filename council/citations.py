@@ -67,7 +67,9 @@ _WONDERED = re.compile(  # bound to the name that follows
 _MENTIONED = re.compile(
     r"\b(?:file|document|attachment|append\w*|annex|spreadsheet|sheet|template|folder|draft|writ(?:e|ten)|sav(?:e|ed|ing)|stored?"
     r"|creat\w*|ma[kd]e|renam\w*|cop(?:y|ied)|upload\w*|download\w*|delet\w*|sen[dt]|open|(?:un)?read|need\w*|missing|put|call(?:s|ed)?"
-    r"|name[ds]?|attach\w*|add|prepar\w*|fill|updat\w*|\w*datei\w*|\w*dokument\w*|anhang|anlage|vorlage|ordner|entwurf|\w*schr(?:ei|ie)b\w*"
+    r"|name[ds]?|attach\w*|add|prepar\w*|fill|updat\w*"
+    r"|publish\w*|post(?:s|ed)?|keeps?|kept|record(?:s|ed)|enter(?:s|ed)?|list(?:s|ed)|track(?:s|ed)?|collect\w*|goes"
+    r"|web ?(?:page|site)|\w*datei\w*|\w*dokument\w*|anhang|anlage|vorlage|ordner|entwurf|\w*schr(?:ei|ie)b\w*"
     r"|\w*speicher\w*|erstell\w*|anleg\w*|\w*nenn\w*|heißt|kopier\w*|lösch\w*|schick\w*|\w*send\w*|lesen?|gelesen|brauch\w*|fehl\w*)\b"
     r"|\b(?:list|table|letter|mail|minutes|report|notes?|plan|offer|\w*liste|\w*tabelle|brief|protokoll|bericht|\w*plan|angebot)[*_]*\s\Z",
     re.IGNORECASE,
