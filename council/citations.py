@@ -78,7 +78,10 @@ _MENTIONED = re.compile(
 _LINE_OF = re.compile(
     r"\b(?:tram|bus|train|metro|subway|underground|tube|ferry|\w*bahn|\w*fähre)[*_]*\s\Z", re.IGNORECASE
 )
-_CLOSES = re.compile(r"[*_]*(?:[.,;:!?]|\s*(?:\Z|\n|(?:and|but|und|aber|et)\b))")  # a clause
+_CLOSES = re.compile(  # a clause
+    r"[*_]*(?:[.,;:!?)]|\s*(?:\Z|[\n\[(–—]|(?:and|but|or|while|whereas|because|since|so|as|though|which"
+    r"|und|aber|oder|weil|da|denn|während|et)\b))"
+)
 _PROSE_UNIT = "(?i:lines?|pages?|zeilen?|seiten?)"
 _PROSE_TO = "(?:(?: ?[-–] ?| (?:and|und|to|bis) )[0-9]{1,7})?"
 _OF = "(?:of|in|von|aus|der)"
@@ -88,7 +91,8 @@ _CITATION = re.compile(
     rf"[\[【<{{][\^#@]?{CUE}`?(?P<inside>{_SPACED_ID}(?:[^\[\]【】<>{{}}\n]|{_INNER}){{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
     rf"|\({CUE}(?P<aside>{_NAMED_ID}(?:[^()\[\]\n]|{_INNER}){{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>(?:[^\[\]()\n:`]|{_INNER}){{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
-    r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
+    r"(?::|#L|[,:]? (?i:lines?|pages?|ll?\.|pp?\.|zeilen?|z\.|seiten?|s\.) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?"
+    r"(?:\s*(?:[,&]|and|und|et)\s*[0-9]{1,7}(?:\s*[-–—]\s*[0-9]{1,7})?){0,8})`?[\])](?!\()"
     rf"|(?:\[|(?<![\]\w])\(){CUE}`?"
     rf"(?P<file>(?:[^\s\[\]():`]| ?{_INNER}){{1,600}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?[\])](?![(:\[])"
     rf"|[\[(]{CUE}(?P<lines>(?i:lines?|pages?|zeilen?|seiten?)\s[0-9][0-9\s,&–—-]{{0,40}}(?:(?:and|und|to|bis)\s[0-9]{{1,7}})?)"
