@@ -392,6 +392,10 @@ def _is(said: Figure, found: Iterable[float]) -> bool:
             rounds = away <= 0.5 and away <= _slack(said, wanted)
             if away <= 0 or rounds or (said.rough == "about" and away < value / 100):
                 return True
+            if said.rough == "about" and _SMALL <= wanted > 20 * away and said.unit not in LENGTHS:
+                grain = _grain(said, Fraction(wanted))
+                if 2 * away <= grain <= wanted / 10:  # `some 3,700` for 3,660, but not `almost 700` for 650
+                    return True
     return False
 
 
