@@ -73,6 +73,7 @@ _DOUBLED = re.compile(
 _AVERAGE = re.compile(
     r"\b(?:averag|mean\b|durchschnitt|im (?:schnitt|mittel)\b|moyenne|promedio|in media\b|gemiddeld)", re.IGNORECASE
 )
+_BY_VOTES = frozenset({"short", "more", "fewer", "less", "mehr", "weniger"})  # behind how far two ballots are apart
 _COMPARED = re.compile(
     r"\b(?:more|less|fewer|cheaper|dearer|higher|lower|longer|shorter|under|over|differ\w*|sav(?:es?|ings?)|undercuts?|exceeds?|left|remain\w*"
     r"|surplus|deficit|rest|mehr(?:kosten|preis|ausgaben)?|aufpreis|weniger|günstiger|billiger|teurer|höher|niedriger|länger|kürzer|spar\w*|bleib\w*|überschuss|differenz"
@@ -506,7 +507,7 @@ class CitedFigures:
         sentence: str,
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
-        if figure.side and not _spoken_of(sentence)["added"]:
+        if figure.side and _BY_VOTES.isdisjoint(figure.following[:1]) and not _spoken_of(sentence)["added"]:
             indexes = (self._asked, *(each.index for each in lines))
             if (is_member := is_of(figure, chain(*(each.ballots_like(figure) for each in indexes)))) is not None:
                 return "said" if is_member else None
