@@ -76,7 +76,7 @@ _MENTIONED = re.compile(
 )
 # Before the line of something else than a document.
 _LINE_OF = re.compile(
-    r"\b(?:tram|bus|train|metro|subway|underground|tube|ferry|\w*bahn|\w*fähre)[*_]*\s\Z", re.IGNORECASE
+    r"\b(?:tram|bus|train|metro|subway|underground|tube|ferry|\w*bahn|\w*fähre)(?:\s[0-9]\w*)?[*_]*\s\Z", re.IGNORECASE
 )
 _CLOSES = re.compile(  # a clause
     r"[*_]*(?:[.,;:!?)]|\s*(?:\Z|[\n\[(–—]|(?:and|but|or|while|whereas|because|since|so|as|though|which"

@@ -57,6 +57,7 @@ def test_the_cases_are_many(cases: dict[str, Any]) -> None:
         ("Die Gebühr ist 50 EUR (Zeile 2).", "Die Gebühr ist 50 EUR [E1: docs/fees.md:2]."),
         ("The fee is low (line 9).", "The fee is low (line 9) [no such place]."),
         ("We take the tram (line 9) for 3 EUR.", "We take the tram (line 9) for 3 EUR."),
+        ("Bus 4 (line 2) takes 99 minutes.", "Bus 4 (line 2) takes 99 minutes."),
         ("The brochure (page 7) names 3 EUR.", "The brochure (page 7) names 3 EUR."),
     ],
 )
