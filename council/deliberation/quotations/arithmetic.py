@@ -496,16 +496,16 @@ def _is_time_between(said: Figure, given: Operands) -> bool:
                         days.append(date(year or 2001, month, day))
                     except ValueError:  # a 31 February
                         continue
-        found: set[Fraction] = set()
+        found: set[int] = set()
         pairs = list(combinations(list(dict.fromkeys(days))[:_MAX_DATED], 2))
         turns = [(one, other.replace(year=2002)) for one, other in pairs if other < one and not has_year]  # of the year
         for first, last in (*map(sorted, pairs), *turns):
             for end in (last, last + timedelta(days=length.noun not in _NIGHTS)):  # the last day may count
                 months = (end.year - first.year) * 12 + end.month - first.month
-                found.add(Fraction((end - first).days * 1440 if length.unit == "minute" else months))
+                found.add((end - first).days * _DAY if length.unit == "minute" else months)
         years = {int(figure.text) for figure in some if figure.text in YEARS and length.unit == "month"}
-        found |= {Fraction(12 * (abs(a - b) + last)) for a, b in combinations(years, 2) for last in (0, 1)}
-        if near(length, length.values, found):
+        found |= {12 * (abs(a - b) + last) for a, b in combinations(years, 2) for last in (0, 1)}
+        if not length.values.isdisjoint(found) or (length.rough and near(length, length.values, map(Fraction, found))):
             return True
     return False
 
