@@ -370,6 +370,7 @@ _PER_CHARS = 60
 _EACH = re.compile(
     r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE
 )  # `17 pupils per teacher`
+_UP_FROM = re.compile(r"\b(?:(?:up|down) from|instead of|statt)\s[€$£]?\s?\Z", re.IGNORECASE)
 _ADDED = re.compile(r"\.?\s+(?:(?:and|und|et)\s+)?")
 
 
@@ -433,6 +434,12 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         if joined := JOINED.fullmatch(text[figure.end : following.start]):
             is_rate = joined["and"] and following.unit == "%" and max(figure.values, default=0) > 100
             found[at] = figure if is_rate else _begun_range(figure, following)  # `3,200 and 19 % VAT`
+            if said and following.per and not joined["and"] and not figure.dates:  # `from 1,200 to 1,260 a month`
+                found[at] = replace(found[at], per=figure.per or following.per)
+        if said and following.kind == "number" and _UP_FROM.search(text, max(0, following.start - 16), following.start):
+            # `1,260 a month in 2025, up from 1,200`
+            paid = [each.per for each in (*found[max(0, at - 1) : at], figure, following) if each.per]
+            found[at + 1] = replace(found[at + 1], per=paid[-1] if paid else following.per)
     share_years(text, found)
     found = with_ballots(text, found)
     lengths = list(_lengths(text, found))
