@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -47,12 +48,12 @@ CUT = f"Decide, after all that was said at the long table on that last Friday, w
 def holding(home: Path) -> list[str]:
     """Files below the home in which the text stands, in any spelling."""
     spellings = [SECRET.encode(), json.dumps(SECRET)[1:-1].encode()]
-    files = [path for path in home.rglob("*") if path.is_file()]
-    return [
-        path.relative_to(home).as_posix()
-        for path in files
-        if any(spelling in path.read_bytes() for spelling in spellings)
-    ]
+    held = []
+    for path in [path for path in home.rglob("*") if path.is_file()]:
+        with contextlib.suppress(FileNotFoundError):  # the daily copy that a daemon begins with is renamed meanwhile
+            data = path.read_bytes()
+            held += [path.relative_to(home).as_posix()] * any(spelling in data for spelling in spellings)
+    return held
 
 
 @pytest.fixture
