@@ -119,10 +119,15 @@ def await_person(plan: Plan, at_ms: int) -> None:
 
 
 def withdraw_plan(plans: Plans, done: Transaction, plan_id: str, why: str) -> None:
-    """Nobody can decide the plan any more: the run that waited for it has ended. One that was decided, or handed over, stays."""
+    """Nobody can decide the plan any more: the run that waited for it has ended. One that was decided, or handed over, stays.
+    The row of one that has expired says so from now on: a resume drafts another."""
     plan = plan_in(done.tx, plan_id, lock=True)
-    if plan is not None and plan.state(plans.now_ms()) in ("draft", "confirmed") and plan.handed_ms is None:
-        plan = change_plan(done.tx, msgspec.structs.replace(plan, stored="failed", outcome=why))
+    if plan is not None and plan.stored in ("draft", "confirmed") and plan.handed_ms is None:
+        if plan.state(plans.now_ms()) == "expired":
+            plan = msgspec.structs.replace(plan, stored="expired")
+        else:
+            plan = msgspec.structs.replace(plan, stored="failed", outcome=why)
+        change_plan(done.tx, plan)
         plans.record(done, "plan_withdrawn", plan.principal, plan, run=plan.run_id)
 
 

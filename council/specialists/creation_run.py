@@ -258,17 +258,8 @@ class CreationRun(SpecialistWork):
         raise CreationRefused("suite_unfit", message, fix="give cases of your own in `examples`")
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
-        """The plan with what the ministers found, written with its approval in one transaction. One that was withdrawn with an
-        earlier end of the run is drafted anew."""
-        core, run = self._core, self._run
-        step, number = "plan", 1
-        while (drafted := run.value(step, DraftedPlan)) is not None:
-            following = f"plan/{number + 1}"
-            if not run.recorded(following):
-                earlier = None if run.is_closed else self._plan(drafted.plan_id)
-                if earlier is None or earlier.stored != "failed" or earlier.handed_ms is not None:
-                    break
-            step, number = following, number + 1
+        """The plan with what the ministers found, written with its approval in one transaction."""
+        core, run, step = self._core, self._run, self._plan_step()
         missing = () if run.recorded(step) else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
@@ -285,6 +276,19 @@ class CreationRun(SpecialistWork):
 
         return await audited_effect(run, core.plans.audit, step, write, DraftedPlan)
 
+    def _plan_step(self) -> str:
+        """The step of the run's newest plan: a further one where that plan ended with an earlier end of the run."""
+        run, last = self._run, 1
+        while run.recorded(f"plan/{last + 1}"):
+            last += 1
+        step = "plan" if last == 1 else f"plan/{last}"
+        drafted = None if run.is_closed else run.value(step, DraftedPlan)
+        if drafted is not None:
+            plan = self._plan(drafted.plan_id)
+            if plan.stored in ("failed", "expired") and plan.handed_ms is None:
+                return f"plan/{last + 1}"
+        return step
+
     async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
         """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""
         await self._note_resources(plan_id, spec)
@@ -295,7 +299,7 @@ class CreationRun(SpecialistWork):
             fix = f"`council retry {self._run.id} --from plan` asks again, with the same design"
             refusal.fix = fix
             if plan.state(self._core.plans.now_ms()) == "expired":
-                await self._run.effect("told", partial(self._tell, spec=spec, why=refusal), type=bool)
+                await self._run.effect(f"told/{plan_id}", partial(self._tell, spec=spec, why=refusal), type=bool)
             raise PlanRefused(GivenCode(refusal.code), refusal.message, fix=fix, plan=plan) from refusal
         return ApprovedPlan(*read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
 

@@ -391,6 +391,26 @@ def test_the_plan_of_a_run_that_is_cancelled_ends_with_it_and_a_resume_drafts_it
     assert house.council("replay", run) == (house.home / house.receipt(run)["artifact"]["path"]).read_text()
 
 
+def test_the_plan_that_expired_with_its_run_is_drafted_anew_by_a_resume_as_often_as_that_happens(house: House) -> None:
+    run = house.wish(user="ada")
+    for times in (1, 2):
+        wait_until(lambda times=times: len(rows_of(house.home, "SELECT 1 FROM plans")) == times, "it is drafted")
+        wait_until(lambda: house.state(run) == "waiting answer", "it asks")
+        execute(house.home, "UPDATE plans SET expires_ms = 1 WHERE state = 'draft'")
+        house.council("resume", run)
+        house.daemon.wait("run_ended", run_id=run, count=times)
+        assert house.ended(run) == ("failed", "plan_expired")
+        assert len(rows_of(house.home, "SELECT 1 FROM notifications WHERE user_id = 'ada'")) == times
+        assert "It has expired." in house.council("plans", "show", house.plan(run))
+        house.council("resume", run)
+    wait_until(lambda: len(rows_of(house.home, "SELECT 1 FROM plans")) == 3, "it is drafted once more")
+    wait_until(lambda: house.state(run) == "waiting answer", "it asks once more")
+    house.approve(run, "--user", "ada")
+    house.daemon.wait("run_ended", run_id=run, count=3)
+    assert house.created() == [("email_validator", "ada")]
+    assert house.council("replay", run) == (house.home / house.receipt(run)["artifact"]["path"]).read_text()
+
+
 def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_with_it(
     house: House, host: OutsideHost
 ) -> None:
