@@ -11,6 +11,7 @@ from council.cli.context import AsJson, CliState, print_json, state, table, tell
 from council.cli.run_control import Receipted
 from council.cli.waiting import obey, print_receipt
 from council.desk.plan_lookup import (
+    awaits_resume,
     edited,
     find_plan,
     is_safe,
@@ -250,15 +251,17 @@ def _show(cli: CliState, plan: Plan) -> None:
     for name, items in (("Risk", advice.risks), ("Question", advice.questions)):
         for item in items:
             typer.echo(f"\n{name}: {_plain(item)}")
-    typer.echo(f"\n{_next(plan, at)}")
+    typer.echo(f"\n{_next(cli, plan, at)}")
 
 
-def _next(plan: Plan, at: int) -> str:
+def _next(cli: CliState, plan: Plan, at: int) -> str:
     match plan.state(at):
         case "draft":
             return (
                 f"It waits until {moment(plan.expires_ms)}: {decision_of('confirm', plan)}, or the same with `reject`."
             )
+        case "confirmed" if plan.handed_ms is not None and awaits_resume(cli.desk(), plan):
+            return f"It was handed to a run. The run has ended; `council resume {plan.run_id}` goes on with it."
         case "confirmed" if plan.handed_ms is not None:
             return "It was handed to a run, which applies it: `council status` shows the runs."
         case "confirmed":

@@ -12,7 +12,7 @@ from council.errors import UsageError
 from council.ids import STEWARD, Principal, SystemClock, epoch_ms, timestamp_of
 from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Operation, OperationResult, Plan, PlanMark
-from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
+from council.plans.register import lost_its_run, newest_plans, plan_marks, plans_starting_with, waiting_plans
 
 
 class PlanNotFound(UsageError):
@@ -53,6 +53,12 @@ def find_plan(desk: Desk, given: str, principal: Principal = STEWARD) -> Plan:
     if matches:
         raise UsageError(f"{given!r} means several plans.", fix=fix)
     raise PlanNotFound(f"no plan matches {given!r}.", fix=fix)
+
+
+def awaits_resume(desk: Desk, plan: Plan) -> bool:
+    """True for a plan whose run has ended before it applied the plan."""
+    kinds = [kind for system in desk.systems() for kind in system.plan_kinds if kind.name == plan.kind]
+    return desk.store.read(lambda tx: any(lost_its_run(tx, plan, kind) for kind in kinds))
 
 
 def revised_by(desk: Desk, plan: Plan) -> Plan | None:

@@ -94,8 +94,7 @@ def apply_plan(
         raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan) + by_token, plan=plan)
     require_whole(plan)
     if plan.handed_ms is not None:
-        message = f"A run has the plan {plan_id} already."
-        raise PlanRefused("plan_handed_over", message, fix="`council status` shows the runs", plan=plan)
+        raise plans.handed_over(done.tx, plan)
     if not plans.kind_of(plan.kind).applied_by_run:
         return _applied(plans, done, plan)
     if plan.run_id not in active:

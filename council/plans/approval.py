@@ -23,7 +23,7 @@ from council.keys.keyring import Keyring
 from council.plans import statements as sql
 from council.plans.changes import all_or_nothing, make_change, rolled_back
 from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, State, plan_hash
-from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
+from council.plans.register import add_plan, change_plan, lost_its_run, plan_in, plan_of_drop
 from council.redaction import Redactor
 from council.storage.store import Tx
 from council.tools.preview import Preview
@@ -220,13 +220,22 @@ class Plans:
         if state not in ("draft", "confirmed"):
             raise not_in_state(plan, state)
         if plan.handed_ms is not None:
-            message, fix = (
-                f"The run {plan.run_id} is at work on the plan {plan_id}.",
-                f"`council cancel {plan.run_id}` ends it",
-            )
-            raise PlanRefused("plan_handed_over", message, fix=fix, plan=plan)
+            raise self.handed_over(tx, plan)
         require_whole(plan)
         return plan
+
+    def handed_over(self, tx: Tx, plan: Plan) -> PlanRefused:
+        """The refusal of whatever would come between a plan and the run that has it."""
+        kind = self.kind_of(plan.kind)
+        if lost_its_run(tx, plan, kind):
+            message = f"The run {plan.run_id}, which has the plan {plan.plan_id}, has ended."
+            fix = f"`council resume {plan.run_id}` goes on with it"
+        elif kind.applied_by_run:
+            message = f"The run {plan.run_id} is at work on the plan {plan.plan_id}."
+            fix = f"`council cancel {plan.run_id}` ends it"
+        else:
+            message, fix = f"A run has the plan {plan.plan_id} already.", "`council status` shows the runs"
+        return PlanRefused("plan_handed_over", message, fix=fix, plan=plan)
 
     def _edited(self, kind: PlanKind, plan: Plan, number: int, arguments: Mapping[str, Any] | None) -> Operation:
         operation = plan.operations[number - 1]

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from council.engine import statements as engine_sql
 from council.plans import statements as sql
-from council.plans.plan import Advice, Operation, OperationResult, Plan, PlanMark, state_at, without_words
+from council.plans.plan import Advice, Operation, OperationResult, Plan, PlanKind, PlanMark, state_at, without_words
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.tools.preview import Preview
@@ -71,6 +72,13 @@ def plan_marks(store: Looking, at_ms: int, principal: str | None = None) -> list
 def plans_of_run(store: Looking, run_id: str) -> list[Plan]:
     """The plans that a run drafted, oldest first. Raises StorageFailed."""
     return _looked(store, sql.OF_RUN, run_id)
+
+
+def lost_its_run(tx: Tx, plan: Plan, kind: PlanKind) -> bool:
+    """True for a plan that was handed to the run that drafted it, where that run has ended since. Only a resume applies it."""
+    if plan.handed_ms is None or not kind.applied_by_run:
+        return False
+    return plan.run_id not in {row[0] for row in tx.execute(engine_sql.UNFINISHED).fetchall()}
 
 
 def waiting_plans(store: Looking, at_ms: int) -> list[Plan]:

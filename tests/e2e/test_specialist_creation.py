@@ -324,6 +324,18 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     house.waiting(run)
     house.council("cancel", run)
     assert house.ended(run) == ("cancelled", "")
+    goes_on = f"`council resume {run}` goes on with it"
+    assert f"The run has ended; {goes_on}." in house.council("plans", "show", plan)
+    for verb, code in (("confirm", 2), ("reject", 2), ("apply", 1)):
+        told = house.council("plans", "--user", "ada", verb, plan, code=code)
+        assert f"error (plan_handed_over): The run {run}, which has the plan {plan}, has ended.\n" in told
+        assert goes_on in told
+    house.council("resume", run)
+    wait_until(lambda: house.state(run) == "waiting answer", "it asks once more")
+    assert "which applies it: `council status`" in house.council("plans", "show", plan)
+    assert f"The run {run} is at work on" in house.council("plans", "--user", "ada", "reject", plan, code=2)
+    house.council("cancel", run)
+    house.daemon.wait("run_ended", run_id=run, count=2)
     house.council("retry", run, "--from", "plan")
     house.waiting(run)
     assert [house.approval(run), house.approval(run, oldest=True)] == ["awaiting_confirmation", "rejected"]
