@@ -30,6 +30,7 @@ from council.plans.approval import decision_of
 from council.plans.plan import Plan
 from council.plans.register import newest_plans, waiting_plans
 from council.safety.untrusted import plain_line, spelled_out
+from council.users.people import principal_in
 
 app = typer.Typer()
 
@@ -194,8 +195,9 @@ def reject(
 @app.command()
 def undo(ctx: typer.Context, plan: _Given = "last", user: _For = None, as_json: Receipted = False) -> None:
     """Take back what a plan changed in the last ten minutes. What somebody has changed since stays."""
-    desk = state(ctx).desk()
-    print_receipt(obey(desk, "undo", _user(ctx, user), plan=find_plan(desk, plan).plan_id), as_json=as_json)
+    cli, user = state(ctx), _user(ctx, user)
+    found = _to_decide(cli, plan, user)
+    print_receipt(obey(cli.desk(), "undo", user, plan=found.plan_id), as_json=as_json)
 
 
 def _user(ctx: typer.Context, given: str | None) -> str | None:
@@ -205,8 +207,12 @@ def _user(ctx: typer.Context, given: str | None) -> str | None:
 
 
 def _to_decide(cli: CliState, given: str | None, user: str | None) -> Plan:
-    """The plan that is named; else the only one that waits, so that nobody decides on one that came after a look."""
-    return only_waiting(cli.desk(), user or STEWARD.id) if given is None else find_plan(cli.desk(), given)
+    """The plan that is named, of those that this user sees; else the only one that waits, so that nobody decides on one that
+    came after a look."""
+    desk, user = cli.desk(), user or STEWARD.id
+    if given is None:
+        return only_waiting(desk, user)
+    return find_plan(desk, given, desk.store.read(lambda tx: principal_in(tx, user)))
 
 
 def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:

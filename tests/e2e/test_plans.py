@@ -179,6 +179,28 @@ def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_n
     assert pages(home) == []
 
 
+def test_a_plan_of_somebody_else_is_at_the_command_line_like_one_that_is_not_there(
+    home: Path, env: dict[str, str]
+) -> None:
+    for name in ("ada", "bert"):
+        ask(home, "users", "add", name, env=env)
+    ask(home, "users", "add", "boss", "--role", "administrator", env=env)
+    drop_command(home, put("Hers", user="ada"), "hers.json")
+    ask(home, "run", "--once", env=env)
+    [(hers,)], absent = rows_of(home, "SELECT plan_id FROM plans"), "20200101-000000-aaaaaaaa"
+    for verb in ("confirm", "reject", "apply", "undo"):
+        foreign, unknown = (ask(home, "plans", verb, one, "--user", "bert", env=env, code=2) for one in (hers, absent))
+        assert (
+            foreign == f"error (plan_not_found): no plan matches '{hers}'.\n  fix: `council plans list` shows yours\n"
+        )
+        assert foreign.replace(hers, absent) == unknown
+        told = ask(home, "plans", verb, "last", "--user", "bert", env=env, code=2)
+        assert "error (plan_not_found): no plan matches 'last'." in told
+    assert "error (foreign_plan): The plan" in ask(home, "plans", "reject", hers, "--user", "boss", env=env, code=2)
+    ask(home, "plans", "--user", "ada", "reject", hers[:-2], env=env)
+    assert state(home) == "rejected"
+
+
 def test_refused_tokens_touch_no_row_and_lie_nowhere_afterwards(home: Path, env: dict[str, str]) -> None:
     ask(home, "users", "add", "ada", env=env)
     with Daemon(home, env=env, module=SAMPLE) as daemon:
