@@ -20,7 +20,7 @@ from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
 from council.engine.run_records import JournalEnd, RecordedStep, RunRecords
 from council.errors import CouncilError, JournalDamaged, ModelErrorKind
 from council.events import Event, Events, ModelRetry
-from council.ids import Principal
+from council.ids import STEWARD, Principal
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -62,6 +62,13 @@ class Finish(msgspec.Struct, frozen=True):
     error: ErrorRef | None = None
     cancelled: bool = False
     cancelled_by: str = ""
+
+    @property
+    def actor(self) -> str:
+        """The principal who cancelled the run, as `cancelled_by` names them; else Council itself, which ended it."""
+        if not self.cancelled_by.startswith("by "):
+            return "council"
+        return STEWARD.id if self.cancelled_by == "by the steward" else self.cancelled_by.removeprefix("by ")
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def await_person(plan: Plan, at_ms: int) -> None:
         raise RunPause(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
 
 
-def withdraw_plan(plans: Plans, done: Transaction, plan_id: str, why: str) -> None:
+def withdraw_plan(plans: Plans, done: Transaction, plan_id: str, actor: str, why: str) -> None:
     """Nobody can decide the plan any more: the run that waited for it has ended. One that was decided, or handed over, stays.
     The row of one that has expired says so from now on: a resume drafts another."""
     plan = plan_in(done.tx, plan_id, lock=True)
@@ -127,7 +127,7 @@ def withdraw_plan(plans: Plans, done: Transaction, plan_id: str, why: str) -> No
         else:
             plan = msgspec.structs.replace(plan, stored="failed", outcome=why)
         change_plan(done.tx, plan)
-        plans.record(done, "plan_withdrawn", plan.principal, plan, run=plan.run_id)
+        plans.record(done, "plan_withdrawn", actor, plan, run=plan.run_id)
 
 
 def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str) -> PlanEnding:

@@ -128,7 +128,7 @@ class CreationRun(SpecialistWork):
             return outcome
         why = f"The run {run.id}, which drafted it, {'was cancelled' if finish.cancelled else 'failed'}."
         plans = self._core.plans
-        return replace(outcome, closing=lambda done: withdraw_plan(plans, done, plan.plan_id, why))
+        return replace(outcome, closing=lambda done: withdraw_plan(plans, done, plan.plan_id, finish.actor, why))
 
     async def _interviewed(self, bench: Bench, designer: Speaker) -> Assignment:
         """The request with all that belongs to it, once it is clear. Raises CreationRefused for a one-time task."""

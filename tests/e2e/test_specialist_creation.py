@@ -82,6 +82,11 @@ class House:
         asked = "SELECT state FROM specialist_approvals_view WHERE run_id = ? ORDER BY plan_id DESC"
         return str(rows_of(self.home, asked, run)[-1 if oldest else 0][0])
 
+    def withdrew(self) -> list[str]:
+        """Those who withdrew plans, as the audit names them, the oldest first."""
+        asked = "SELECT actor FROM audit_records WHERE action = 'plan_withdrawn' ORDER BY seq"
+        return [str(row[0]) for row in rows_of(self.home, asked)]
+
     def ended(self, run: str) -> tuple[str, str]:
         """Status and error code of a run that ends."""
         self.daemon.wait("run_ended", run_id=run)
@@ -387,8 +392,9 @@ def test_the_plan_of_a_run_that_is_cancelled_ends_with_it_and_a_resume_drafts_it
     assert house.council("audit", "tail").count("plan_withdrawn") == 1
     house.council("resume", run)
     wait_until(lambda: house.plan(run) != first and house.state(run) == "waiting answer", "it asks again")
-    house.council("cancel", run)
+    drop_command(house.home, {"type": "cancel", "run": run, "user": "ada"})
     house.daemon.wait("run_ended", run_id=run, count=2)
+    assert house.withdrew() == ["steward", "ada"]
     house.council("resume", run)
     wait_until(lambda: len(rows_of(house.home, "SELECT 1 FROM plans")) == 3, "it asks once more")
     wait_until(lambda: house.state(run) == "waiting answer", "it waits")
@@ -413,6 +419,7 @@ def test_the_plan_that_expired_with_its_run_is_drafted_anew_by_a_resume_as_often
         house.daemon.wait("run_ended", run_id=run, count=times)
         assert house.ended(run) == ("failed", "plan_expired")
         assert len(rows_of(house.home, "SELECT 1 FROM notifications WHERE user_id = 'ada'")) == times
+        assert house.withdrew() == ["council"] * times
         assert "It has expired." in house.council("plans", "show", house.plan(run))
         house.council("resume", run)
     wait_until(lambda: len(rows_of(house.home, "SELECT 1 FROM plans")) == 3, "it is drafted once more")
