@@ -53,8 +53,8 @@ _PEOPLE = {
 }
 
 
-def standing(visit: Visit, spot: Spot) -> frozenset[str]:
-    """The words of RULES that hold for the principal there and now."""
+def standing(visit: Visit, spot: Spot, opening: frozenset[str] = frozenset({HEIR})) -> frozenset[str]:
+    """The words of RULES that hold for the principal there and now; HEIR, which costs two more queries, only if it opens."""
     who = visit.principal
     if who.kind in ("player", "service"):
         return frozenset()
@@ -64,7 +64,7 @@ def standing(visit: Visit, spot: Spot) -> frozenset[str]:
             words.add(ADMINISTRATOR)
         here = {"org": spot.org_id, "project": spot.project_id, "who": who.id}
         words |= set(visit.connection.scalars(_WORDS_OF, here))
-        if ADMINISTRATOR in words and spot.owner not in ("", STEWARD.id):
+        if HEIR in opening and ADMINISTRATOR in words and spot.owner not in ("", STEWARD.id):
             at_home = set(visit.connection.scalars(select(roles.c.role).where(roles.c.user_id == spot.owner)))
             theirs = at_home | set(visit.connection.scalars(_WORDS_OF, {**here, "who": spot.owner}))
             if not (at_home and theirs & SEE):
@@ -75,13 +75,13 @@ def standing(visit: Visit, spot: Spot) -> frozenset[str]:
 
 
 def may(visit: Visit, action: str, spot: Spot) -> bool:
-    return bool(RULES[action] & standing(visit, spot))
+    return bool(RULES[action] & standing(visit, spot, RULES[action]))
 
 
 def require(visit: Visit, action: str, spot: Spot, what: str) -> frozenset[str]:
     """The principal's standing where the rules allow the action. Raises WorkspaceRefused. To somebody who has no business there
     it says no more than that there is nothing."""
-    words = standing(visit, spot)
+    words = standing(visit, spot, RULES[action])
     if RULES[action] & words:
         return words
     if words <= {ANYONE} or (spot.project_id and not words & SEE):

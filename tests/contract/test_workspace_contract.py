@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 from sqlalchemy import Table, delete, insert, update
+from sqlalchemy.event import listen
 from sqlalchemy.exc import IntegrityError
 
 from council.errors import StorageFailed
@@ -23,9 +24,10 @@ from council.upkeep.table_words import change_words, count_words
 from council.users.enrolment import change_roles
 from council.users.tables import roles
 from council.workspace import notes, tables
-from council.workspace.arguments import OfNote
+from council.workspace.arguments import NoteFilter, OfNote
+from council.workspace.functions import ACTIONS
 from council.workspace.reminders import tell_due
-from council.workspace.transaction import WorkspaceRefused
+from council.workspace.transaction import Visit, WorkspaceRefused
 from tests.space import Space
 
 CANARY = "the canary sings at midnight"
@@ -296,6 +298,20 @@ def test_the_newest_note_stands_first(space: Space) -> None:
     space.do("nora", "createNote", content="x", title="Of this minute")
     listed = [each["title"] for each in space.come_to("nora", "listNotesMetadata")]
     assert (listed[:2], len(listed)) == (["Of this minute", "Of today"], 4)
+
+
+def test_a_list_asks_once_for_each_note_of_somebody_else(space: Space) -> None:
+    def statements(visit: Visit) -> int:
+        asked: list[str] = []
+        listen(visit.connection, "before_cursor_execute", lambda *told: asked.append(told[2]))
+        ACTIONS["listNotesMetadata"](visit, NoteFilter(projectId=space.ids["project"]))
+        return len(asked)
+
+    before = space.visiting("ada", statements)
+    space.do("ada", "setProjectPermission", projectId=space.ids["project"], userId="nora", permission="edit_notes")
+    for number in range(3):
+        space.do("nora", "createNote", projectId=space.ids["project"], content=f"Frost {number}.", title="Frost")
+    assert space.visiting("ada", statements) - before == 3
 
 
 def test_secrets_are_taken_out_and_forgetting_reaches_every_word(space: Space) -> None:
