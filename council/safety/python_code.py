@@ -4,7 +4,7 @@ What counts is that a dangerous thing is named, not that it is called. So `map(o
 that holds `eval` are what they are. Of the standard library, and of `os` and `sys`, only what is listed here as harmless
 passes. A module or a guarded builtin as a value (`o = open`, `for m in (os,)`) is a finding by itself. Names are followed
 through imports and other modules' attributes (`path.os.system`), strings through `+`. Comments, other strings and names such
-as `retrieval_eval` are nothing, unless they hold a character that turns the reading. Reading files inside the home and
+as `retrieval_eval` are nothing, unless they turn the reading of what stands after them. Reading files inside the home and
 variables is allowed. What only shows when the code runs is not found.
 """
 
@@ -142,7 +142,12 @@ _GUARDED: dict[str, tuple[Kind, Risk]] = {
     ),
     **dict.fromkeys(_OPENERS, ("filesystem", "medium")),
 }
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # a screen shows what follows in another order (CVE-2021-42574)
+_LITERALS = re.compile(  # and comments, and what stands between them
+    r"""#[^\n]*|'{3}(?:\\.|[^\\])*?(?:'{3}|\\?\Z)|"{3}(?:\\.|[^\\])*?(?:"{3}|\\?\Z)"""
+    r"""|'(?:\\.|[^'\\\n])*'?|"(?:\\.|[^"\\\n])*"?|[^#'"]+""",
+    re.S,
+)
+_TURNING = re.compile("[\n{}'\"\u202a-\u202e\u2066-\u2069]")  # and the ends of what they turn
 _LOOKUPS = ("getattr", "hasattr")
 _ROOTS = frozenset({"os", "sys", "builtins", "importlib", "asyncio", "signal"})
 _STARRED = _ROOTS | {name.split(".")[0] for name in _OPENERS}  # whose names, all imported, are not seen
@@ -165,21 +170,46 @@ def judge_python(code: str) -> list[CodeFinding]:
     """Finds what is dangerous in `code`, by line, at most MAX_FINDINGS; that it is no Python, or too large, is one."""
     if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
         return [CodeFinding("unreadable", "medium", 0, f"the code is larger than {MAX_CODE_BYTES} bytes")]
+    found = [
+        CodeFinding("unreadable", "high", line, f"the character {ascii(char)[1:-1]} makes it read as other code")
+        for line, char in left_open(code)
+    ]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(code)
     except SyntaxError as error:
-        return [CodeFinding("unreadable", "medium", error.lineno or 0, "it is not Python")]
+        found.append(CodeFinding("unreadable", "medium", error.lineno or 0, "it is not Python"))
     except (ValueError, RecursionError, MemoryError):
-        return [CodeFinding("unreadable", "medium", 0, "it is nested too deeply, or contains bytes that are not text")]
-    turned = (
-        CodeFinding("unreadable", "high", number, f"the character {ascii(char)[1:-1]} makes it read as other code")
-        for number, line in enumerate(code.split("\n"), start=1)
-        for char in _TURNING.findall(line)
-    )
-    found = sorted([*turned, *_Reader(tree).findings()], key=lambda finding: finding.line)
-    return list(dict.fromkeys(found))[:MAX_FINDINGS]
+        told = "it is nested too deeply, or contains bytes that are not text"
+        found.append(CodeFinding("unreadable", "medium", 0, told))
+    else:
+        found += _Reader(tree).findings()
+    return list(dict.fromkeys(sorted(found, key=lambda finding: finding.line)))[:MAX_FINDINGS]
+
+
+def left_open(code: str) -> Iterator[tuple[int, str]]:
+    """Finds each embedding, override and isolate, with its line, that is open at the end of the line, literal or comment. A
+    screen shows the code behind it in another order (CVE-2021-42574). Each value of an f-string is a literal of its own."""
+    text = code.replace("\r\n", "\n").replace("\r", "\n")
+    line = 1
+    for literal in _LITERALS.finditer(text):
+        before = text[max(0, literal.start() - 2) : literal.start()].lower()
+        ends = "\n{}'\"" if before.removesuffix("r").endswith(("f", "t")) else "\n"
+        levels = [[""]]  # of isolates: which one, and the embeddings and overrides in it
+        for char in [*_TURNING.findall(literal[0]), ""]:
+            if char in ends:
+                yield from ((line, one) for level in levels for one in level if one)
+                levels = [[""]]
+                line += char == "\n"
+            elif char in "\u2066\u2067\u2068":
+                levels.append([char])
+            elif char == "\u2069":
+                del levels[max(1, len(levels) - 1) :]
+            elif char == "\u202c":
+                del levels[-1][max(1, len(levels[-1]) - 1) :]
+            elif char not in "{}'\"":
+                levels[-1].append(char)
 
 
 class _Reader:

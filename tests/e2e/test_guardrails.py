@@ -248,6 +248,8 @@ def test_check_judges_code_specs_commands_and_texts(home: Path, env: dict[str, s
             6,
             "line 2: the character \\u202e",
         ),
+        "closed.py": ("greeting = '\u2067\u05d0\u2069'\n", 0, "guardian: APPROVED (low risk)"),
+        "broken.py": ("if user != 'b\u202e':\n", 6, "line 1: the character \\u202e"),
         "note.md": (f"# Note\n{ORDER}\n", 0, "guardrails: warn (`instruction_in_data`)"),
     }
     for name, (content, code, said) in files.items():

@@ -192,6 +192,41 @@ def test_a_builtin_is_found_where_the_codes_own_name_is_not_what_is_looked_up(fo
     assert [code for code in codes if not judge_python(code)] == []
 
 
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("x = 1\nif user != 'b\u202e \u2066# admin\u2069 \u2066':\n    pass", 2),
+        ("x = 'a\u2067' # \u2069'", 1),
+        ('"""a\n\u2067b\nc\u2069"""', 2),
+        ('"""a" \u202bb"""', 1),
+        ("# a \u202e b\r# \u202c", 1),
+        ("'\u2067\u202e\u202c\u202c'", 1),
+        ("x = Rf'''{'\u2067' + y + '\u2069'}'''", 1),
+        ("x = (\n'\u2068a", 2),
+        ("\u202dx = 1", 1),
+    ],
+)
+def test_a_directional_character_that_is_left_open_is_found_also_where_the_code_does_not_parse(
+    code: str, line: int
+) -> None:
+    found = [finding for finding in judge_python(code) if "makes it read as other code" in finding.what]
+    assert {(finding.line, finding.risk) for finding in found} == {(line, "high")}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = '\u2067\u05d0\u2069'",
+        "x = '\u2067\u05d0\"\u05d1\\' \u202b\u05d2\u202c\u2069'  # \u2066a\u2069",
+        "'''\n\u202e1\u202c\n\u2067\u202ea\u2069\n'''",
+        "x = f'{x}: \u2067\u05d0\u2069'",
+        "x = 'a\u2069\u202c'",
+    ],
+)
+def test_a_directional_character_that_is_closed_again_is_nothing(code: str) -> None:
+    assert judge_python(code) == []
+
+
 def test_every_module_of_the_standard_library_that_does_more_than_compute_is_found() -> None:
     acting = sys.stdlib_module_names - HARMLESS_MODULES
     assert {"subprocess", "socket", "ctypes", "pickle", "_thread", "readline"} <= acting
