@@ -7,7 +7,7 @@ request decides anything by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -104,18 +104,22 @@ _ADDRESS = re.compile(
 )
 
 
-def addressed(request: str, directories: Directories, user: str) -> AgentManifest | None:
-    """The agent that a request names: `@name` anywhere, or `name:` at its beginning. Raises AgentUnknown for a request that
-    begins with a `@name` of nobody, AgentRefused for an agent that this person may not use here."""
+def named(request: str, directories: Directories) -> Iterator[AgentManifest]:
+    """The agents that a request names, in its order: `@name` anywhere, or `name:` at its beginning. Raises AgentUnknown for a
+    request that begins with a `@name` of nobody."""
+    known = {called.upper() for agent in directories.list() for called in (agent.id, agent.role, *agent.aliases)}
     for match in _ADDRESS.finditer(request):
         name = match["at"] or match["first"]
-        known = {called.upper() for agent in directories.list() for called in (agent.id, agent.role, *agent.aliases)}
-        if name.upper() not in known and (match["first"] or request[: match.start()].strip()):
-            continue  # a word that looks like a name
-        agent = directories.of(name)[1]
+        if name.upper() in known or (match["at"] and not request[: match.start()].strip()):
+            yield directories.of(name)[1]
+
+
+def addressed(request: str, directories: Directories, user: str) -> AgentManifest | None:
+    """The agent that a request names first. Raises AgentUnknown, AgentRefused for an agent that this person may not use here."""
+    agent = next(named(request, directories), None)
+    if agent is not None:
         require_usable(agent, user)
-        return agent
-    return None
+    return agent
 
 
 def by_name(request: str, directories: Directories, user: str) -> Routing:
@@ -128,9 +132,7 @@ def by_name(request: str, directories: Directories, user: str) -> Routing:
         return Routing((Route(1, "general", "none", cause=cause),), f"{error.message}{way_out}")
     if agent is None:
         return Routing()
-    names = {called.upper(): one.id for one in directories.list() for called in (one.id, one.role, *one.aliases)}
-    said = (names.get((match["at"] or match["first"]).upper(), agent.id) for match in _ADDRESS.finditer(request))
-    unasked = tuple(id for id in dict.fromkeys(said) if id != agent.id)
+    unasked = tuple(dict.fromkeys(one.id for one in named(request, directories) if one.id != agent.id))
     return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0, unasked=unasked),))
 
 

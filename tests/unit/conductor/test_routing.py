@@ -16,6 +16,7 @@ from council.conductor.routing import (
     addressed,
     by_embedding,
     by_model,
+    by_name,
     pick_instruction,
     usable,
 )
@@ -75,6 +76,16 @@ def test_nobody_of_that_name_and_agents_that_may_not_be_used_are_refused_with_th
             addressed(f"@{name} help", known, "ann")
         assert raised.value.cause == cause
     assert usable(known.list(), "ann") == (mine,)
+
+
+def test_a_name_of_two_agents_calls_the_first_and_none_besides() -> None:
+    first, second = agent("tax-1", aliases=["tax"]), agent("tax-2", aliases=["tax"])
+    two = Directories([Offer([first]), Offer([second, HACKER])])
+
+    [route] = by_name("@tax go", two, "steward").routes
+    assert (route.agent, route.unasked) == ("tax-1", ())
+    [route] = by_name("@tax go with @security, @tax-2 and @nobody", two, "steward").routes
+    assert (route.agent, route.unasked) == ("tax-1", ("ethical-hacker", "tax-2"))
 
 
 def near(id: str, score: float | None, *, trusted: bool = True) -> Candidate:
