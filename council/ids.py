@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 # Characters that show nothing, or turn or steer what is shown: the inside of a class for `re`. No C0 controls.
 UNSEEN = (
     "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 SLUG_CHARS = 60

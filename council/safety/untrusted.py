@@ -100,8 +100,17 @@ def spelled_out(text: str) -> str:
     return _TO_SPELL.sub(lambda found: found[1] or found[0].encode("unicode_escape").decode(), text)
 
 
-_SIGN = f"[^\x00-\u058f{UNSEEN}\ud800-\udfff]"
-_TO_SPELL = re.compile(f"({_SIGN}(?:[\ufe0e\ufe0f]\u200d?|[\u200c\u200d]))|[{UNSEEN}\x00-\x08\n-\x1f\ud800-\udfff]")
+_EMOJI = (
+    "[\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297"
+    "\u3299\U0001f000-\U0001faff]"
+)
+_TO_SPELL = re.compile(
+    f"({_EMOJI}(?:[\ufe0e\ufe0f](?:\u200d(?={_EMOJI}))?|\u200d(?={_EMOJI}))"
+    # Arabic, Syriac, N'Ko, Mandaic, those of India and south-east Asia that stack letters, Mongolian
+    f"|(?![{UNSEEN}])[\u0600-\u077f\u07c0-\u07ff\u0840-\u0dff\u1000-\u109f\u1780-\u18af\u1a20-\u1aaf\u1b00-\u1bff\ua840-\ua87f"
+    "\ua8e0-\ua8ff\ua980-\ua9df\uabc0-\uabff\U00010a00-\U00010a5f\U00011000-\U00011fff\U0001e900-\U0001e95f][\u200c\u200d])"
+    f"|[{UNSEEN}\u2800\x00-\x08\n-\x1f\ud800-\udfff]"  # the blank of Braille is a letter to `clean`
+)
 
 
 def whole_marks(cut: str) -> str:

@@ -253,6 +253,7 @@ def test_above_the_bound_every_token_counts_as_echoed() -> None:
         ("\x1b]0;never closed\nnext", "next"),
         ("\x1bcreset", "reset"),
         ("a\x08\x00\u202eb", "ab"),
+        ("a\U0001d173\U0001d17ab", "ab"),
         ("12345678901", "123456789…"),
         ("1234 67890", "1234 67890"),
     ],
@@ -281,6 +282,15 @@ def test_any_text_gives_a_line_within_its_bound(text: str, max_chars: int) -> No
         ),
         ("\u2764\ufe0f\ufe0f\ufe0f", "\u2764\ufe0f\\ufe0f\\ufe0f"),
         ("a\u200db", "a\\u200db"),
+        (
+            "Vi\u1ec7\u200dt \u2026\u200c \u6f22\u200d\u5b57\ufe0f",
+            "Vi\u1ec7\\u200dt \u2026\\u200c \u6f22\\u200d\u5b57\\ufe0f",
+        ),
+        ("\u05d0\u200d\u0416\u200c\uac00\u200d\u3042\u200d", "\u05d0\\u200d\u0416\\u200c\uac00\\u200d\u3042\\u200d"),
+        ("\u2764\u200c \u2764\ufe0f\u200d!", "\u2764\\u200c \u2764\ufe0f\\u200d!"),
+        ("\u0915\u094d\u200d\u0937 \u0710\u200d \u061c\u200d", "\u0915\u094d\u200d\u0937 \u0710\u200d \\u061c\\u200d"),
+        ("\U0001f469\U0001f3fd\u200d\U0001f680", "\U0001f469\U0001f3fd\u200d\U0001f680"),
+        ("a\u2800b\U0001d173\U0001d17ac", "a\\u2800b\\U0001d173\\U0001d17ac"),
     ],
 )
 def test_a_spelled_out_line_hides_nothing_and_leaves_emoji_and_joining_scripts_whole(text: str, shown: str) -> None:
