@@ -20,6 +20,7 @@ from council.desk.credentials import expiry_of
 from council.desk.window import sign_in_link
 from council.errors import UsageError
 from council.ids import STEWARD
+from council.safety.untrusted import spelled_out
 from council.users import api_keys
 from council.users.enrolment import add_user, change_roles
 from council.users.people import User, all_users, require_user
@@ -94,7 +95,7 @@ def show_preferences(ctx: typer.Context, user: _Whose = "", as_json: AsJson = Fa
 
     found = preferences_of(state(ctx).desk().store, user or STEWARD.id)
     lines = [*aligned(list(found.values.items())), *(f"remembered: {fact}" for fact in found.facts)]
-    lines = lines or ["Nothing is set. `council prefs set tone dry` sets the tone."]
+    lines = [*map(spelled_out, lines)] or ["Nothing is set. `council prefs set tone dry` sets the tone."]
     tell({"preferences": found.values, "facts": list(found.facts)}, lines, as_json=as_json)
 
 

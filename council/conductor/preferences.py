@@ -18,7 +18,7 @@ from council.errors import CouncilError
 from council.ids import Clock, Principal, epoch_ms, sha256_hex
 from council.plans.plan import PlanKind
 from council.redaction import Redactor
-from council.safety.untrusted import plain_line
+from council.safety.untrusted import plain_line, spelled_out
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx, tx_over
 from council.tools.preview import Inverse, Preview
@@ -106,7 +106,7 @@ class PrefsHandler:
 
         self.audit.settle(await self.store.write(write))
         if command.action == "set":
-            return ControlAnswer((f"{command.name} is {command.value}.",))
+            return ControlAnswer((f"{command.name} is {spelled_out(command.value or '')}.",))
         return ControlAnswer((f"{command.name or 'Every preference, and every fact,'} is forgotten.",))
 
 

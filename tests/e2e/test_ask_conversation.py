@@ -339,6 +339,12 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     assert "in one sentence" not in told
 
 
+def test_a_preference_is_told_and_shown_with_what_it_hides_spelled_out(home: Path, env: dict[str, str]) -> None:
+    told = run_cli("prefs", "set", "tone", "dry \u202egnp", cwd=home, env=env).stdout
+    shown = run_cli("prefs", "show", cwd=home, env=env).stdout
+    assert (told, shown) == ("tone is dry \\u202egnp.\n", "tone  dry \\u202egnp\n")
+
+
 def test_the_undo_of_a_kept_fact_forgets_that_fact_alone(home: Path, env: dict[str, str]) -> None:
     def council(*arguments: str) -> str:
         done = run_cli(*arguments, cwd=home, env=env)
