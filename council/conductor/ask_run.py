@@ -332,12 +332,12 @@ class AskRun:
                 settled.append(route if known is None else msgspec.structs.replace(route, agent=known.id))
                 continue
             task = understood.parts[route.part - 1].task
-            made = await make_profile(bench, conductor, route.temporary, task, bench.tools)
-            if made.refused:
-                self.state.beside.append(f"No temporary agent {route.temporary} was made: {made.refused}.")
+            made, refused = await make_profile(bench, conductor, route.temporary, task, bench.tools)
+            if made is None:
+                self.state.beside.append(f"No temporary agent {route.temporary} was made: {refused}.")
                 settled.append(msgspec.structs.replace(route, how="none", agent="", temporary=""))
                 continue
-            name, profile = route.temporary, self._core.redactor.redact(made.profile)
+            name, profile = route.temporary, self._core.redactor.redact(made.model_dump_json())
             await bench.run.effect(f"temporary/kept/{route.part}", partial(keep_profile, lane, name, profile), type=int)
             manifest = manifest_of(name, profile, owner)
             own.adopt(manifest)

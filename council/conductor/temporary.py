@@ -6,7 +6,6 @@ A profile passes the Guardian and the laws before its first turn. One that does 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -17,15 +16,16 @@ from council.conductor import statements as sql
 from council.engine.records import Part
 from council.ids import sha256_hex, slugify
 from council.llm.base import Message, TurnInfo, request_hash
-from council.llm.structured import parse, repair_turns
+from council.llm.structured import parse
 from council.safety.boundary_table import DECLINED, crossed
 from council.safety.ministers import guardian, read_spec
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.turns.asker import attempt
 from council.turns.bench import Bench
+from council.turns.closing_block import mend
 from council.turns.equipment import Speaker
-from council.turns.result import CallPurpose, ModelCall, TurnResult
+from council.turns.result import CallPurpose, Failure, ModelCall, TurnResult
 
 _PREFIX = "temporary-"
 
@@ -39,58 +39,71 @@ class BaseProfile(BaseModel):
 
 
 class ProfileTry(msgspec.Struct, frozen=True):
-    """One try to make an agent. `profile` is JSON. It is empty where `refused` says why there is none, and where the reply has
-    another form."""
+    """One reply to the request for a profile, as it is recorded. `refused` says why it makes no agent; its text is then empty."""
 
     result: TurnResult
-    profile: str = ""
     refused: str = ""
 
 
-async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]) -> ProfileTry:
-    """The recorded profile, or one made and judged now. A reply of another form is mended with at most two more calls. Raises
-    ReplayMiss, and RunPause without a network."""
-    run, step = bench.run, f"temporary/{temporary_id(name)}"
-    messages = (Message("user", _TEMPLATE.format(name=bench.fencer.line(name), task=bench.fenced(task, step))),)
-    info = TurnInfo(conductor.role, "other", task=bench.task)
-    schema = BaseProfile.model_json_schema()
-    model = partial(bench.equipment.model_of, conductor)
-    tries: list[ProfileTry] = []
+async def make_profile(
+    bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]
+) -> tuple[BaseProfile | None, str]:
+    """The recorded profile, or one made and judged now; None and the reason. A reply of another form is mended with at most two
+    more calls. Raises ReplayMiss, and RunPause without a network."""
+    step = f"temporary/{temporary_id(name)}"
+    fields = {"name": bench.fencer.line(name), "task": bench.fenced(task, step)}
+    messages = (Message("user", _TEMPLATE.format(**fields)),)
 
-    async def make(step: str, messages: tuple[Message, ...], purpose: CallPurpose) -> TurnResult | None:
-        async def ask() -> ProfileTry:
-            result = await attempt(
-                model(), system=conductor.system, messages=messages, info=info, schema=schema, waits=run
-            )
-            if result.failure is not None:
-                return ProfileTry(result, refused=result.failure.message)
-            profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
-            words = [result.text]  # judged before it is written down, in whatever form
-            if profile is not None:
-                words = [text for text in (profile.expertise, profile.personality, profile.safety_notes) if text]
-            judged = guardian(read_spec({"role": name, "purpose": words[0], "rules": words[1:]}), tools)
-            lawful = crossed("\n".join(words), DECLINED)
-            why = judged.reason if judged.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
-            if why:
-                return ProfileTry(msgspec.structs.replace(result, text=""), refused=why)
-            return ProfileTry(result, "" if profile is None else profile.model_dump_json())
+    async def ask(number: int, sent: tuple[Message, ...]) -> TurnResult:
+        purpose: CallPurpose = "repair" if number else "turn"
+        at = f"{step}/repair/{number}" if number else step
+        made = await ask_judged(bench, conductor, name, tools, at, sent, purpose)
+        bench.calls.append(ModelCall(at, conductor.role, 1, made.result, purpose))
+        refused = Failure("refused", made.refused) if made.refused else None
+        return msgspec.structs.replace(made.result, failure=refused)
 
-        asked = request_hash(conductor.model, conductor.system, messages)
-        made = await run.step(step, ask, type=ProfileTry, request=asked, part=Part(purpose, conductor.role, 1))
-        bench.calls.append(ModelCall(step, conductor.role, 1, made.result, purpose))
-        tries.append(made)
-        return None if made.refused else made.result
+    first = await ask(0, messages)
+    if first.failure is not None:
+        return None, first.failure.message
+    reading = parse(first.text, BaseProfile, complete=first.finish == "stop")
+    settled, repairs = await mend(reading, first, messages, BaseProfile, ask, lambda profile: ())
+    failures = [one.failure.message for one in repairs if one.failure is not None]
+    if failures or settled.value is None:
+        return None, failures[-1] if failures else "its profile does not have the form asked for"
+    return settled.value, ""
 
-    first = await make(step, messages, "turn")
-    if first is not None:
-        reading = parse(first.text, BaseProfile, complete=first.finish == "stop")
-        await repair_turns(
-            reading, first, messages, BaseProfile, lambda number, sent: make(f"{step}/repair/{number}", sent, "repair")
+
+async def ask_judged(
+    bench: Bench,
+    conductor: Speaker,
+    name: str,
+    tools: Sequence[str],
+    step: str,
+    messages: tuple[Message, ...],
+    purpose: CallPurpose,
+) -> ProfileTry:
+    """The recorded reply of `step`, or one that is judged, in whatever form, before it is written down."""
+
+    async def ask() -> ProfileTry:
+        info = TurnInfo(conductor.role, "other", task=bench.task)
+        model, schema = bench.equipment.model_of(conductor), BaseProfile.model_json_schema()
+        result = await attempt(
+            model, system=conductor.system, messages=messages, info=info, schema=schema, waits=bench.run
         )
-    made = tries[-1]
-    if not made.profile and not made.refused:
-        return ProfileTry(made.result, refused="its profile does not have the form asked for")
-    return made
+        if result.failure is not None:
+            return ProfileTry(result, result.failure.message)
+        profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
+        words = [result.text]
+        if profile is not None:
+            words = [text for text in (profile.expertise, profile.personality, profile.safety_notes) if text]
+        judged = guardian(read_spec({"role": name, "purpose": words[0], "rules": words[1:]}), tools)
+        lawful = crossed("\n".join(words), DECLINED)
+        why = judged.reason if judged.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
+        return ProfileTry(msgspec.structs.replace(result, text="") if why else result, why)
+
+    asked = request_hash(conductor.model, conductor.system, messages)
+    part = Part(purpose, conductor.role, 1)
+    return await bench.run.step(step, ask, type=ProfileTry, request=asked, part=part)
 
 
 def temporary_id(name: str) -> str:
