@@ -35,12 +35,7 @@ from council.settings.model_names import SPEAK_FOR_ALL
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
-_GIVEN = (
-    "task",
-    "memory",
-    "transcript",
-    "documents",
-)  # the context fields of a member, the last one if there are files
+_GIVEN = ("task", "memory", "transcript")  # the context fields of a member; `documents` where there are files
 
 
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
@@ -136,13 +131,13 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
 def may_sit(agent: AgentManifest, user: str) -> bool:
     """True for an agent that a council of this user may have, in some place of it."""
     try:
-        return "task" in context_for(_deliberating(agent, user), dict.fromkeys(_GIVEN, ""))
+        return "task" in context_for(_deliberating(agent, user), dict.fromkeys((*_GIVEN, "documents"), ""))
     except (PersonaError, MissingContextError):
         return False
 
 
 def context_of(command: DeliberateCommand) -> dict[str, str]:
-    given = _GIVEN if command.input_artifacts else _GIVEN[:-1]
+    given = (*_GIVEN, "documents") if command.input_artifacts else _GIVEN
     return {**dict.fromkeys(given, ""), "task": command.task_description}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from council.errors import EXIT_DEGRADED
 from tests.conducting import Mind, ask, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error
 from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps, wait_until
@@ -343,7 +344,7 @@ def test_the_answer_comes_to_a_terminal_as_it_is_said(home: Path, fake: FakeGemi
     assert whole.startswith("# Once more.\n")
     assert "| 1 | general | conductor | general |" in whole
     (home / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of a PDF")
-    unread = on_a_terminal("ask", "--file", "broken.pdf", "Say hello.", cwd=home, env=env)
+    unread = on_a_terminal("ask", "--file", "broken.pdf", "Say hello.", cwd=home, env=env, ends_with=EXIT_DEGRADED)
     assert unread.index("Hello from the conductor itself.") < unread.index("An input could not be read: `broken.pdf` ")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from council.errors import EXIT_DEGRADED, EXIT_REFUSED
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini
 from tests.harness import drop_command, on_a_terminal, receipts, run_cli
@@ -149,9 +150,9 @@ def test_an_answer_or_a_question_that_a_guardrail_blocks_is_nowhere_shown_or_rem
     assert all("number seventeen" not in "".join(one.all_texts) for one in fake.requests[before:])
 
 
-@pytest.mark.parametrize("agent", ["NONE", "ethical-hacker"])
+@pytest.mark.parametrize(("agent", "code"), [("NONE", EXIT_REFUSED), ("ethical-hacker", EXIT_DEGRADED)])
 def test_an_answer_that_a_guardrail_blocks_stops_on_the_terminal_before_its_harm_is_said(
-    home: Path, fake: FakeGemini, env: dict[str, str], agent: str
+    home: Path, fake: FakeGemini, env: dict[str, str], agent: str, code: int
 ) -> None:
     said = f"{'Here is my answer, in plain words. ' * 3}{HARM}"
     fake.reply = Mind(
@@ -159,7 +160,7 @@ def test_an_answer_that_a_guardrail_blocks_stops_on_the_terminal_before_its_harm
         choose=lambda prompt: [pick(1, agent, can_answer=True)],
         agents={"CONDUCTOR": lambda prompt: said, "ETHICAL_HACKER": lambda prompt: block(said)},
     )
-    shown = on_a_terminal("ask", "Say what you want.", cwd=home, env=env)
+    shown = on_a_terminal("ask", "Say what you want.", cwd=home, env=env, ends_with=code)
     assert shown.startswith("Here is my answer, in plain words.")
     assert "withheld by a guardrail" in shown
     assert "bomb" not in shown

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from council.errors import EXIT_OK
-from tests.harness import TIMEOUT_S, command, drop_command, environment, make_home, run_cli
+from tests.harness import TIMEOUT_S, command, drop_command, environment, install_for, make_home, run_cli
 
 REPOSITORY = Path(__file__).parents[2]
 BACKUP = (REPOSITORY / "docs" / "backup.md").read_text(encoding="utf-8")
@@ -21,10 +20,7 @@ NEW_KEY = "A" * 43 + "="
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
     """A user's folder as the page has it, with a home in `decisions` that has run once and has a credential."""
-    program = tmp_path / "council" / ".venv" / "bin" / "council"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m council "$@"\n')
-    program.chmod(0o755)
+    install_for(tmp_path)
     home = make_home(tmp_path / "decisions", settings='model = "offline"\n')
     drop_command(home, command())
     env = environment(HOME=str(tmp_path), XDG_CONFIG_HOME="")

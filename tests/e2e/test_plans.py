@@ -292,7 +292,7 @@ def test_a_plan_that_is_refused_on_the_way_does_not_keep_the_others_from_being_s
     drop_command(home, put("Two"), "two.json")
     ask(home, "run", "--once", env=env)
     typed = [("[q] quit", "y")] * 3
-    said = on_a_terminal("plans", cwd=home, env=env, answers=typed, module=SAMPLE, ends_with=[2])
+    said = on_a_terminal("plans", cwd=home, env=env, answers=typed, module=SAMPLE, ends_with=2)
     assert "error (changed_since_draft): Operation 1" in said
     assert "Plan 3 of 3" in said
     assert pages(home) == [("One", "first"), ("Two", "")]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import EXIT_NO_DAEMON, EXIT_OK
-from tests.harness import TIMEOUT_S, command, drop_command, inbox, make_home, receipts
+from tests.harness import TIMEOUT_S, command, drop_command, inbox, install_for, make_home, receipts
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "service.md").read_text(encoding="utf-8")
@@ -46,10 +46,7 @@ def cron_command(user: Path) -> list[str]:
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
     """A user's folder as the page has it: the program in `council`, a home in `decisions`."""
-    program = tmp_path / "council" / ".venv" / "bin" / "council"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m council "$@"\n')
-    program.chmod(0o755)
+    install_for(tmp_path)
     make_home(tmp_path / "decisions", settings='model = "offline"\n')
     return tmp_path
 
