@@ -115,6 +115,7 @@ class StepOptions(TypedDict, total=False):
 
     request: str
     durable: bool
+    reserves: bool
     part: Part
 
 

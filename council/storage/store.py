@@ -88,11 +88,13 @@ class Tx:
 
 @dataclass
 class _Job(Generic[T]):
-    """`then` is called in the loop's thread when the job is committed, also where nobody waits any more."""
+    """`then` is called in the loop's thread when the job is committed, also where nobody waits any more. `now`: it is not to
+    wait for another."""
 
     work: Callable[[Tx], T]
     durable: bool
     deferred: bool = False
+    now: bool = True
     then: Callable[[T], None] | None = None
     future: asyncio.Future[T] | None = None
     result: T | None = None
@@ -117,7 +119,7 @@ class Store:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._durable = True
-        self._lone = 0  # batches in a row in which one job alone was not deferred
+        self._lone = 0  # batches in a row in which one job alone was for now
         self._claimed = False
         self.damage: StorageFailed | None = None  # met in the file: nothing but a restore mends it
 
@@ -200,7 +202,7 @@ class Store:
 
         loop = get_running_loop()
         future = loop.create_future() if future is None else future
-        self._hand_over(_Job(work, durable, then=then, future=future))
+        self._hand_over(_Job(work, durable, now=now, then=then, future=future))
         if now and self._lone < _LONE:
             # After what else the loop has at hand: others who go on now, and whom these let go on, write in the same transaction.
             loop.call_soon(loop.call_soon, begin)
@@ -210,7 +212,7 @@ class Store:
 
     def defer(self, work: Callable[[Tx], object]) -> None:
         """Goes along with what is written next, and without that soon; not synced for its own sake."""
-        self._hand_over(_Job(work, durable=False, deferred=True))
+        self._hand_over(_Job(work, durable=False, deferred=True, now=False))
 
     def write_now(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         """Writes like `write`, waiting here: for doors without a loop, and for what must be on the disk before the next
@@ -276,7 +278,7 @@ class Store:
         """One transaction of all `jobs`. When one raises, they are written again, each `apart`: then it undoes itself alone."""
         if not jobs:
             return
-        self._lone = self._lone + 1 if sum(not job.deferred for job in jobs) == 1 else 0
+        self._lone = self._lone + 1 if sum(job.now for job in jobs) == 1 else 0
         # So is a lone deferred one: it is dropped for its own error, and kept for one of the database.
         apart = apart or (len(jobs) == 1 and jobs[0].deferred)
         one_raised = False

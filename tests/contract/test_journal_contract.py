@@ -464,6 +464,84 @@ async def test_a_steps_beginning_comes_with_the_reservation_of_its_call_in_one_t
     assert statements.index(normal) < statements.index("COMMIT")
 
 
+def reserving(text: str, store: Store, calls: list[str]) -> Callable[[], Awaitable[Out]]:
+    async def call() -> Out:
+        await Spend(store, "r1", 0, SystemClock()).reserve(Reservation(text, 10), None)
+        calls.append(text)
+        return Out(text)
+
+    return call
+
+
+async def asked(journal: Journal, store: Store, name: str, calls: list[str]) -> Out:
+    return await journal.step(name, reserving(name, store, calls), type=Out, request=name, reserves=True)
+
+
+async def test_the_result_of_a_call_and_the_reservation_of_the_next_are_one_synced_transaction(
+    store: Store, journal: Journal
+) -> None:
+    with watched(store) as driver:
+        for name in ("one", "two", "three"):
+            assert await asked(journal, store, name, []) == Out(name)
+            assert journal.value(name, Out) == Out(name)
+        assert driver.count("COMMIT") == 3
+        unsynced = "PRAGMA synchronous = NORMAL" if store.is_sqlite else "SET LOCAL synchronous_commit = off"
+        assert driver.count(unsynced) == 1  # of the first reservation
+        seen: list[str] = []
+
+        async def look() -> Out:
+            seen.extend(step.name for step in Ledger(store).journal("r1").steps())
+            return Out("look")
+
+        await journal.step("look", look, type=Out)
+    assert seen == ["one", "two", "three"]
+    assert [step.name for step in again(store).steps()] == ["one", "two", "three", "look"]
+
+
+async def test_a_run_is_not_committed_before_its_last_call_is_on_the_disk(store: Store, journal: Journal) -> None:
+    await asked(journal, store, "one", [])
+    with watched(store) as driver:
+        driver.before["INSERT INTO steps"] = driver_error(store, code=13)
+        with pytest.raises(StorageFailed):
+            await journal.commit(lambda tx: DONE)
+    assert not journal.recorded("one")
+    await asked(journal, store, "one", [])
+    await journal.commit(lambda tx: DONE)
+    assert kinds(store) == ["begin one", "done one", "commit"]
+
+
+async def test_a_result_that_is_refused_with_the_next_reservation_is_not_asked_for_again(
+    store: Store, journal: Journal
+) -> None:
+    calls: list[str] = []
+    await asked(journal, store, "one", calls)
+    with watched(store) as driver:
+        driver.before["COMMIT"] = driver_error(store, code=13)
+        with pytest.raises(StorageFailed):
+            await asked(journal, store, "two", calls)
+    assert (calls, journal.recorded("one")) == (["one"], False)
+    for name in ("one", "two"):
+        assert await asked(journal, store, name, calls) == Out(name)
+    await journal.put("end", Out("end"), type=Out)
+    assert calls == ["one", "two"]
+    assert [step.name for step in again(store).steps()] == ["one", "two", "end"]
+
+
+async def test_a_result_whose_place_another_process_took_ends_the_run_one_call_later(
+    store: Store, journal: Journal
+) -> None:
+    calls: list[str] = []
+    await asked(journal, store, "one", calls)
+    second = again(store)
+    for number in range(6):
+        await second.put(f"theirs {number}", Out("theirs"), type=Out)
+    for name in ("two", "three"):
+        await asked(journal, store, name, calls)
+    with pytest.raises(StorageFailed):
+        await asked(journal, store, "four", calls)
+    assert calls == ["one", "two", "three"]
+
+
 async def test_waits_are_those_since_the_last_step(store: Store, journal: Journal) -> None:
     for number in range(2):
         await journal.wait(Waiting("provider", f"{number}", 1.0, "later"))
