@@ -20,7 +20,7 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline import offline_reply
 
 SETS = Path(__file__).parent / "offline_sets"
-_HELD_OUT = tuple(str(number) for number in range(133, 147))  # nothing is fitted to these
+_HELD_OUT = tuple(str(number) for number in range(147, 163))  # nothing is fitted to these
 _CITED = re.compile(r"“((?:[^“”„]|„[^“”]*[“”])+)”( \[E\d+: ([^\]:]+):(\d+)(?:-(\d+))?\])?")
 _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)

@@ -37,6 +37,7 @@ _RANGE_BEFORE = re.compile(
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
 _TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?:[:=]| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
 _HEAD = re.compile(r"(?i)\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?")  # of an entry
+_LETTERHEAD = 5  # lines
 _CODE = re.compile(r"\b[A-Za-z]{1,3}-?\d{1,4}\b")
 
 
@@ -72,7 +73,8 @@ class Mention:
         """The words that tell of a plan or a change: another figure is right as well."""
         changed = pattern("patterns", "change").finditer(self.clause)
         proposed = pattern("patterns", "proposed").finditer(self.statement.text)
-        return frozenset(match.group().lower() for match in (*changed, *proposed))
+        words = (match.group().lower() for match in (*changed, *proposed))
+        return frozenset("last year" if pattern("patterns", "last_year").fullmatch(word) else word for word in words)
 
     @cached_property
     def members(self) -> tuple[frozenset[str], ...]:
@@ -157,7 +159,7 @@ class Context:
             if (
                 kind in ("date", "clock")
                 and s.kind not in ("row", "item")
-                and _dates_the_text(before, after, begins=not self.inside)
+                and _dates_the_text(before, after, begins=not self.inside, heads=s.line <= _LETTERHEAD)
             ):
                 continue
             rate = rate_of(after[:30], at_once=kind == "count")
@@ -229,10 +231,10 @@ def _says(word: str) -> bool:
     return is_content(word) and word.lower() not in words("words", "weekdays")
 
 
-def _dates_the_text(before: str, after: str, *, begins: bool) -> bool:
-    """Recognises a date that says when a text was written, or that heads an entry."""
+def _dates_the_text(before: str, after: str, *, begins: bool, heads: bool) -> bool:
+    """Recognises a date that says when a text was written, or that heads an entry. `heads`: the line heads a document."""
     head = r"[\s:*]*(?:(?:of|on)\s)?(?:\w{2,10}\.?,?\s)?$"
-    byline = re.search(r"(?<!day)(?<!tag)(?<!woch)[,·|–—]\s*$", before) and not re.search(r"\w", after)
+    byline = re.search(r"(?<!day)(?<!tag)(?<!woch)[,·|–—]\s*$", before) and (heads or not re.search(r"\w", after))
     return bool(
         byline or (begins and _HEAD.fullmatch(before)) or pattern("patterns", "dated", end=head).search(before[-24:])
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,6 +33,7 @@ _MAX_RATIO_SHARE = 2.0
 _ROUNDED = 0.002  # of a product, whose factors may be rounded
 _MAX_COLUMNS = 8  # of figures that may make one another; more would be cubic
 _FEWEST_ADDED = 3  # rows above a total that no word names
+_COUNTED = 60  # whole numbers that make less are counted, not rounded
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -73,7 +75,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
         if lines[0].kind == "row":
             found += [*_products(lines), *(wrong for row in lines for wrong in _stated(row, None))]
             width = max(len(row.cells) for row in lines) if lines[0].header else 2
-            columns = _with_total([_column(lines, place) for place in range(-width + 1, 0)], lines[-1])
+            columns = _with_totals([_column(lines, place) for place in range(-width + 1, 0)])
         else:
             amounts = [(s, [m for m in read_mentions([s]) if m.kind == "amount"]) for s in lines]
             single = [
@@ -121,13 +123,18 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
         cell = row.cells[place] if len(row.cells) >= -place else ""
         value, unit = _cell(row, place)
         if value is None and header and any(char.isdecimal() for char in cell):
-            return []
+            if not any(entry.total for entry in entries):
+                return []
+            break
         if value is not None:
             units.add(unit)
-            label = next((c.strip("*_ ") for c in row.cells if c.strip() and parse_number(c, row.language) is None), "")
+            names = [c.strip("*_ ") for c in row.cells[:place] if c.strip() and parse_number(c, row.language) is None]
             drawn = not header and row.line > before.end_line + 1  # the line between is one of dashes
-            marked = "marked" if entries and (drawn or cell.strip().startswith("**")) else ""
-            entries.append(_Entry(row, cell.strip("*_ "), value, _named(label) or marked))
+            marked = (
+                "marked" if entries and (drawn or cell.strip().startswith("**") or _alone(row, value, entries)) else ""
+            )
+            named = next(filter(None, map(_named, names)), "")
+            entries.append(_Entry(row, cell.strip("*_ "), value, named or marked))
     if len(units - {""}) > 1:
         return []
     if len(entries) > 3 and entries[0].total and not any(e.total for e in entries[1:]):
@@ -135,20 +142,15 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     return entries
 
 
-def _with_total(columns: Sequence[list[_Entry]], last: Statement) -> list[list[_Entry]]:
-    """The columns of a table, its last row being the total where two of them show it."""
-    adding = [
-        column
+def _with_totals(columns: Sequence[list[_Entry]]) -> list[list[_Entry]]:
+    """The columns of a table; a row in which two of them add up is a total, whatever its name."""
+    adding = Counter(
+        entry.row.line
         for column in columns
-        if len(column) > _FEWEST_ADDED and column[-1].row is last
-        and math.isclose(sum(entry.value for entry in column[:-1]), column[-1].value)
-    ]  # fmt: skip
-    if len(adding) < 2:
-        return list(columns)
-    return [
-        [*column[:-1], replace(column[-1], total="named")] if column and column[-1].row is last else column
-        for column in columns
-    ]
+        for made, entry in zip(accumulate(each.value for each in column), column[1:], strict=False)
+        if len(column) > _FEWEST_ADDED and entry in column[_FEWEST_ADDED:] and math.isclose(made, entry.value)
+    )
+    return [[replace(e, total="named") if adding[e.row.line] > 1 else e for e in column] for column in columns]
 
 
 def _cell(row: Statement, place: int) -> tuple[float | None, str]:
@@ -156,6 +158,18 @@ def _cell(row: Statement, place: int) -> tuple[float | None, str]:
     value = parse_number(cell, row.language)
     found = None if value is not None else re.fullmatch(r"(.*\d)\s*([^\W\d]{1,8}[²³]?)\.?", cell)
     return (parse_number(found[1], row.language), found[2]) if found else (value, "")
+
+
+def _alone(row: Statement, value: float, above: Sequence[_Entry]) -> bool:
+    """Recognises a total, right or misprinted, whose row leaves cells empty, where each row above gives its factors."""
+    added = list(takewhile(lambda e: not e.total, reversed(above)))
+    made = sum(e.value for e in added)
+    near = math.isclose(made, value) or misprinted(round(made, 2), value)
+    return len(added) > 2 and near and all(_width(e.row) > max(2, _width(row)) for e in added)
+
+
+def _width(row: Statement) -> int:
+    return sum(_cell(row, place)[0] is not None for place in range(-len(row.cells), 0))
 
 
 def _named(label: str) -> str:
@@ -172,9 +186,16 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         since = index + 1
         made = sum(e.value for e in above)
         decimals = max((len(found[1]) for e in above if (found := re.search(r"[.,](\d{1,2})\D*$", e.shown))), default=0)
-        rounding = (0.5 * 10.0**-decimals * len(above) if decimals else 1.0) + 1e-6
+        rounding = 0.5 * 10.0**-decimals * len(above) if decimals else float(made > _COUNTED)
+        rounding += 1e-6
         most = (_MAX_RATIO if entry.total == "named" else _MAX_RATIO_UNNAMED) * min(made, entry.value)
-        if len(above) < 2 or max(made, entry.value) > most:
+        if max(made, entry.value) > most:  # of some of the rows, such as those below an opening balance
+            run = list(enumerate(accumulate(e.value for e in reversed(entries[:index])), 1))
+            count, made = next(
+                ((n, made) for n, made in run if n > 2 and misprinted(round(made, 2), entry.value)), (0, 0.0)
+            )
+            above = entries[index - count : index]
+        if len(above) < 2:
             continue
         if all(abs(reading - entry.value) > rounding for reading in _readings(entries[:index], entry)):
             yield _made_above(entry, made, above, "the figures above it")

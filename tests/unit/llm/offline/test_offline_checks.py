@@ -47,7 +47,7 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("brake pads", "36", "24")),
         ("The tent hire costs 1,250 EUR.", "For the tent hire we pay 1,200 EUR.", ("tent hire", "1,250 EUR", "1,200 EUR")),
         ("The roof takes 21 solar panels.", "20 solar panels go on the roof.", ("roof solar panels", "21", "20")),
-        ("Last year the tent hire cost 815 EUR.", "The tent hire of last year was 851 EUR.",
+        ("A year ago the tent hire cost 815 EUR.", "The tent hire of last year was 851 EUR.",
          ("tent hire", "815 EUR", "851 EUR")),
         ("Visitors: 12,480, more than ever.", "The reading room had 12,840 visitors.", ("visitors", "12,480", "12,840")),
         ("The tent hire costs 1,000 EUR.", "For the tent hire we pay 1,200 EUR.", ("tent hire", "1,000 EUR", "1,200 EUR")),
@@ -366,6 +366,18 @@ def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, floa
         ("| | Dogs | Cats | Birds |\n|-|-|-|-|\n| Q1 | 58 | 31 | 6 |\n"
          "| Q2 | 66 | 34 | 7 |\n| Q3 | 61 | 36 | 9 |\n| 2025 | 185 | 110 | 22 |",
          [("110", 101.0)]),  # two other columns tell that the last row adds up
+        ("| | Dogs | Cats | Birds |\n|-|-|-|-|\n| Q1 | 58 | 31 | 6 |\n| Q2 | 66 | 34 | 7 |\n| Q3 | 61 | 36 | 9 |\n"
+         "| 2025 | 185 | 110 | 22 |\n| 2024 | 170 | 99 | 20 |", [("110", 101.0)]),  # and so they do of another row
+        ("| Item | EUR |\n|-|-|\n| In hand on 1 January | 3,940.20 |\n| Fees | 1,536.00 |\n| Honey | 2,184.50 |\n"
+         "| Grant | 750.00 |\n| Total income | 4,740.50 |", [("4,740.50", 4470.5)]),
+        ("| Item | Number | Each | EUR |\n|-|-|-|-|\n| Hall | 2 | 710 | 1420 |\n| Lunch | 35 | 10 | 350 |\n"
+         "| Coach | 3 | 460 | 1380 |\n| Cost | | | 3510 |", [("3510", 3150.0)]),
+        ("| Item | Number | Each | EUR |\n|-|-|-|-|\n| Hall | 2 | 710 | 1420 |\n| Lunch | 35 | 10 | 350 |\n"
+         "| Coach | 3 | 460 | 1380 |\n| Piano | | | 3200 |", []),
+        ("| Kind | Variety | Trees |\n|-|-|-|\n| apple | Bramley | 6 |\n| apple | Discovery | 8 |\n| apple | all apples | 15 |",
+         [("15", 14.0)]),
+        ("| Item | EUR | Note |\n|-|-|-|\n| Van | 24,900 € | |\n| Hoses | 6,310 € | |\n| Labels | 1,950 € | |\n"
+         "| Total | 33,610 € | |\n| Old van | about 2,000 € | for the parish |", [("33,610 €", 33160.0)]),
         ("| Item | EUR |\n|-|-|\n| Balance of 2024 | 90.00 |\n| Fees | 448.00 |\n| Gifts | 50.00 |\n| Total in | 498.00 |\n"
          "| Cups | 186.00 |\n| Hall | 20.00 |\n| Total out | 206.00 |\n| Balance | 382.00 |", []),  # with what was there
         ("| Item | EUR |\n|-|-|\n| Members (143 × 24.00) | 3,423.00 |\n| Gifts | 90.00 |", [("3,423.00", 3432.0)]),
