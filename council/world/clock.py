@@ -12,7 +12,7 @@ import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from council.events import Events, WorldChange, WorldRound
@@ -67,22 +67,22 @@ class WorldClock:
             return  # the steward was faster
         world, seed = await asyncio.to_thread(self._book.world)
         pending = await asyncio.to_thread(self._book.pending, now.round_id)
-        acted = await self._acted(now.round_id, world, seed, pending, cage)
-        outcome = await asyncio.to_thread(settle, world, acted.actions, seed)
-        reports = await asyncio.to_thread(_reports, world, seed, acted.actions)
+        actions, errors = await self._acted(now.round_id, world, seed, pending, cage)
+        outcome = await asyncio.to_thread(settle, world, actions, seed)
+        reports = await asyncio.to_thread(_reports, world, seed, actions)
         deadline_ms = int(1000 * (self._clock.now().timestamp() + now.pace_s))
-        if await self._book.settle(outcome, acted.actions, acted.errors, reports, deadline_ms):
+        if await self._book.settle(outcome, actions, errors, reports, deadline_ms):
             population = int(outcome.receipt.metrics["population"])
-            self._events.publish(WorldRound(round=now.round_id, actions=len(acted.actions), population=population))
+            self._events.publish(WorldRound(round=now.round_id, actions=len(actions), population=population))
 
     async def _acted(
         self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
-    ) -> _Answers:
-        """The actions of a round, asked of its players. The code of all players runs at once, as far as the cage lets it, and
-        that of one in turn, until its time is over."""
+    ) -> tuple[list[Action], dict[str, str]]:
+        """The actions of a round, asked of its players, and the faults of their code, by submission. The code of all players
+        runs at once, as far as the cage lets it, and that of one in turn, until its time is over."""
         last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
         surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
-        acted = _Answers({one.submission_id: "" for one in pending})
+        errors = {one.submission_id: "" for one in pending}
         turns, left_s = defaultdict[int, asyncio.Lock](asyncio.Lock), defaultdict[int, float](lambda: _PLAYER_S)
 
         async def actions_of(one: Pending) -> list[Action]:
@@ -91,7 +91,7 @@ class WorldClock:
                 return [Action(one.submission_id, one.member_id, VOTE, None, int(word == "yes"), mechanism_id)]
             async with turns[one.agent_id]:
                 if left_s[one.agent_id] <= 0:
-                    acted.errors[one.submission_id] = _TIME_IS_UP
+                    errors[one.submission_id] = _TIME_IS_UP
                     return []
                 number = draw(seed, round_id, one.kind, one.member_id, 0, 1 << 31)
                 if one.kind == PROPOSE:
@@ -106,7 +106,7 @@ class WorldClock:
                 found, fault = proposed(result, one.submission_id, one.member_id, world.rules)
             else:
                 found, fault = wishes(result, one.submission_id, one.member_id)
-            acted.errors[one.submission_id] = fault
+            errors[one.submission_id] = fault
             return found
 
         counting = []
@@ -114,17 +114,17 @@ class WorldClock:
             if one.member_id in world.members:
                 counting.append(one)
             else:
-                acted.errors[one.submission_id] = "the member is dead"
+                errors[one.submission_id] = "the member is dead"
         wished = await asyncio.gather(*map(actions_of, counting))
         players = self._book.players()  # now, because the steward may have banned one while the code ran
         banned = {one.agent_id for one in players if one.banned}
-        acted.actions += changes_of_players(round_id, world, players)
-        for one, actions in zip(counting, wished, strict=True):
+        actions = changes_of_players(round_id, world, players)
+        for one, asked in zip(counting, wished, strict=True):
             if one.agent_id in banned:
-                acted.errors[one.submission_id] = "the player is banned"
+                errors[one.submission_id] = "the player is banned"
             else:
-                acted.actions += actions
-        return acted
+                actions += asked
+        return actions, errors
 
 
 def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -> list[Action]:
@@ -135,14 +135,6 @@ def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -
         if player.member_id in world.members and world.members[player.member_id].played == player.banned
     ]
     return [Action(f"{round_id}-{player.agent_id}-{verb}", player.member_id, verb) for player, verb in changed]
-
-
-@dataclass
-class _Answers:
-    """All that is asked for in a round, and the faults of the players' code, by submission."""
-
-    errors: dict[str, str]
-    actions: list[Action] = field(default_factory=list)
 
 
 def _reports(world: World, seed: int, actions: Sequence[Action]) -> dict[str, dict[str, Any]]:

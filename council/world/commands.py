@@ -18,6 +18,7 @@ from council.errors import CommandInvalid
 from council.events import Events, WorldChange
 from council.ids import Clock, Principal, SystemClock
 from council.storage.store import Tx
+from council.world import statements as sql
 from council.world.world_store import Book, OpenRound, no_world, world_there
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
@@ -116,13 +117,7 @@ COMMANDS = (
     CommandType(WorldInitCommand, admit_init, given_by="administrator", foresee=foresee),
     *(
         CommandType(model, admit_other, given_by="administrator", foresee=foresee)
-        for model in (
-            WorldPauseCommand,
-            WorldResumeCommand,
-            WorldBanCommand,
-            WorldUnbanCommand,
-            WorldRollbackCommand,
-        )
+        for model in (WorldPauseCommand, WorldResumeCommand, WorldBanCommand, WorldUnbanCommand, WorldRollbackCommand)
     ),
 )
 
@@ -154,17 +149,17 @@ class WorldHandler:
                 )
                 said = f"World {made.world_id} has {len(made.members)} members."
             case WorldPauseCommand():
-                await self.book.set_phase("paused", now.deadline_ms, note)
+                await self.book.change(sql.SET_PHASE, ("paused", now.deadline_ms), note)
                 said = f"The world pauses in round {now.round_id}."
             case WorldResumeCommand():
                 deadline_ms = int(1000 * (self.clock.now().timestamp() + now.pace_s))
-                await self.book.set_phase("accepting", deadline_ms, note)
+                await self.book.change(sql.SET_PHASE, ("accepting", deadline_ms), note)
                 said = f"The world goes on in round {now.round_id}."
             case WorldBanCommand():
-                await self.book.ban(command.agent, banned=True, note=note)
+                await self.book.change(sql.BAN, (1, command.agent), note)
                 said = f"Player {command.agent} is banned."
             case WorldUnbanCommand():
-                await self.book.ban(command.agent, banned=False, note=note)
+                await self.book.change(sql.BAN, (0, command.agent), note)
                 said = f"Player {command.agent} may play again."
             case WorldRollbackCommand():
                 world = await self.book.roll_back(command.to_round, note)

@@ -83,15 +83,6 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Letter:
-    """A message on its way."""
-
-    from_id: int
-    to_id: int
-    text: str
-
-
-@dataclass(frozen=True)
 class RoundReceipt:
     """The outcome of a round. `rejected` gives the reason by action id. `metrics` are numbers. `verdicts` are on mechanisms."""
 
@@ -111,7 +102,7 @@ class RoundOutcome:
 
     world: World
     receipt: RoundReceipt
-    letters: tuple[Letter, ...]
+    letters: tuple[Action, ...]
 
 
 def new_world(world_id: str, members: int, shape: Shape, seed: int) -> World:
@@ -272,7 +263,7 @@ class _Round:
         self.rules = dict(world.rules)
         self.accepted: list[str] = []
         self.rejected: dict[str, str] = {}
-        self.letters: list[Letter] = []
+        self.letters: list[Action] = []
         self.verdicts: dict[str, Verdict] = {}
         self._world = world
         self._seed = seed
@@ -361,10 +352,9 @@ class _Round:
         self._own(member, self._pick(free, "expand", member.id))
 
     def _message(self, action: Action) -> None:
-        sender = self._alive(action.member_id)
-        if action.target_id not in self.members:
-            raise _Refusal("member not found")
-        self.letters.append(Letter(sender.id, action.target_id, action.text))
+        self._alive(action.member_id)
+        self._alive(action.target_id)
+        self.letters.append(action)
 
     def _join(self, action: Action) -> None:
         self._alive(action.member_id).played = True

@@ -18,9 +18,7 @@ def book_of(core: Core) -> Book:
 
 
 def _clock(core: Core) -> WorldClock:
-    def refuse(detail: object) -> None:
-        core.audit.refuse("sandbox_refused", STEWARD.id, detail)  # type: ignore[arg-type]
-
+    refuse = partial(core.audit.refuse, "sandbox_refused", STEWARD.id)
     return WorldClock(book_of(core), core.clock, core.events, partial(open_sandbox, "zygote", core.settings, refuse))
 
 

@@ -368,7 +368,7 @@ class Book:
             for number, action in enumerate(kept):
                 tx.execute(sql.ADD_ACTION, (receipt.round_id, number, json.dumps(asdict(action))))
             for number, letter in enumerate(letters):
-                tx.execute(sql.ADD_LETTER, (receipt.round_id, number, letter.from_id, letter.to_id, letter.text))
+                tx.execute(sql.ADD_LETTER, (receipt.round_id, number, letter.member_id, letter.target_id, letter.text))
             tx.execute(sql.DROP_LETTERS, (receipt.round_id - _LETTERS_KEPT,))
             for submission_id, error in errors.items():
                 tx.execute(sql.ANSWER, (self._redact(error), submission_id))
@@ -407,16 +407,11 @@ class Book:
         await self._open_store().write(work)
         return world
 
-    async def set_phase(self, phase: Phase, deadline_ms: int, note: Note) -> None:
-        def work(tx: Tx) -> None:
-            tx.execute(sql.SET_PHASE, (phase, deadline_ms))
-            note(tx)
+    async def change(self, statement: str, values: tuple[object, ...], note: Note) -> None:
+        """`statement` is SET_PHASE or BAN."""
 
-        await self._open_store().write(work)
-
-    async def ban(self, agent_id: int, *, banned: bool, note: Note) -> None:
         def work(tx: Tx) -> None:
-            tx.execute(sql.BAN, (int(banned), agent_id))
+            tx.execute(statement, values)
             note(tx)
 
         await self._open_store().write(work)
@@ -592,8 +587,7 @@ def _open_round_in(tx: Tx) -> OpenRound:
 
 
 def _player(row: Sequence[Any]) -> Player:
-    agent_id, name, description, member_id, registered_at, banned = row
-    return Player(agent_id, name, description, member_id, registered_at, bool(banned))
+    return Player(*row[:5], bool(row[5]))
 
 
 def _encoded(world: World) -> str:

@@ -172,7 +172,7 @@ def test_offer_land_gives_the_cell_that_lies_nearest_to_the_target() -> None:
 def test_a_message_changes_no_field_of_the_world_and_reaches_its_member() -> None:
     differs, settled = change(world_with(*TWO), Action("a", 1, "message", 2, text="Truce?"))
     assert differs == {}
-    assert [(one.from_id, one.to_id, one.text) for one in settled.letters] == [(1, 2, "Truce?")]
+    assert [(one.member_id, one.target_id, one.text) for one in settled.letters] == [(1, 2, "Truce?")]
 
 
 def test_what_cannot_be_done_is_rejected_with_its_reason() -> None:
