@@ -48,8 +48,8 @@ class ProfileTry(msgspec.Struct, frozen=True):
 async def make_profile(
     bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]
 ) -> tuple[BaseProfile | None, str]:
-    """The recorded profile, or one made and judged now; None and the reason. A reply of another form is mended with at most two
-    more calls. Raises ReplayMiss, and RunPause without a network."""
+    """The recorded profile, or one made now; None and the reason. A reply is judged, in whatever form, before it is written
+    down. One of another form is mended with at most two more calls. Raises ReplayMiss, and RunPause without a network."""
     step = f"temporary/{temporary_id(name)}"
     fields = {"name": bench.fencer.line(name), "task": bench.fenced(task, step)}
     messages = (Message("user", _TEMPLATE.format(**fields)),)
@@ -57,7 +57,27 @@ async def make_profile(
     async def ask(number: int, sent: tuple[Message, ...]) -> TurnResult:
         purpose: CallPurpose = "repair" if number else "turn"
         at = f"{step}/repair/{number}" if number else step
-        made = await ask_judged(bench, conductor, name, tools, at, sent, purpose)
+
+        async def judged() -> ProfileTry:
+            info = TurnInfo(conductor.role, "other", task=bench.task)
+            model, schema = bench.equipment.model_of(conductor), BaseProfile.model_json_schema()
+            result = await attempt(
+                model, system=conductor.system, messages=sent, info=info, schema=schema, waits=bench.run
+            )
+            if result.failure is not None:
+                return ProfileTry(result, result.failure.message)
+            profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
+            words = [result.text]
+            if profile is not None:
+                words = [text for text in (profile.expertise, profile.personality, profile.safety_notes) if text]
+            safe = guardian(read_spec({"role": name, "purpose": words[0], "rules": words[1:]}), tools)
+            lawful = crossed("\n".join(words), DECLINED)
+            why = safe.reason if safe.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
+            return ProfileTry(msgspec.structs.replace(result, text="") if why else result, why)
+
+        asked = request_hash(conductor.model, conductor.system, sent)
+        part = Part(purpose, conductor.role, 1)
+        made = await bench.run.step(at, judged, type=ProfileTry, request=asked, part=part)
         bench.calls.append(ModelCall(at, conductor.role, 1, made.result, purpose))
         refused = Failure("refused", made.refused) if made.refused else None
         return msgspec.structs.replace(made.result, failure=refused)
@@ -71,39 +91,6 @@ async def make_profile(
     if failures or settled.value is None:
         return None, failures[-1] if failures else "its profile does not have the form asked for"
     return settled.value, ""
-
-
-async def ask_judged(
-    bench: Bench,
-    conductor: Speaker,
-    name: str,
-    tools: Sequence[str],
-    step: str,
-    messages: tuple[Message, ...],
-    purpose: CallPurpose,
-) -> ProfileTry:
-    """The recorded reply of `step`, or one that is judged, in whatever form, before it is written down."""
-
-    async def ask() -> ProfileTry:
-        info = TurnInfo(conductor.role, "other", task=bench.task)
-        model, schema = bench.equipment.model_of(conductor), BaseProfile.model_json_schema()
-        result = await attempt(
-            model, system=conductor.system, messages=messages, info=info, schema=schema, waits=bench.run
-        )
-        if result.failure is not None:
-            return ProfileTry(result, result.failure.message)
-        profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
-        words = [result.text]
-        if profile is not None:
-            words = [text for text in (profile.expertise, profile.personality, profile.safety_notes) if text]
-        judged = guardian(read_spec({"role": name, "purpose": words[0], "rules": words[1:]}), tools)
-        lawful = crossed("\n".join(words), DECLINED)
-        why = judged.reason if judged.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
-        return ProfileTry(msgspec.structs.replace(result, text="") if why else result, why)
-
-    asked = request_hash(conductor.model, conductor.system, messages)
-    part = Part(purpose, conductor.role, 1)
-    return await bench.run.step(step, ask, type=ProfileTry, request=asked, part=part)
 
 
 def temporary_id(name: str) -> str:
