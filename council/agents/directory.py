@@ -39,7 +39,10 @@ class Directory(Protocol):
 
 
 class AgentListing:
-    """`list` and `get` of a directory over manifests. Raises PersonaError for an alias that calls two."""
+    """A directory over manifests, but for `run`. Raises PersonaError for an alias that calls two."""
+
+    forwards: Mapping[ForwardKind, str] = {}
+    reader = ""
 
     def __init__(self, manifests: Sequence[AgentManifest]) -> None:
         self._manifests = tuple(manifests)

@@ -6,14 +6,14 @@ output, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import fastjsonschema
 from pydantic import BaseModel, Field
 
 from council.agents.directory import AgentListing
-from council.agents.handoff import ChildTask, ForwardKind, Handoff, Return, ReturnMeta, ReturnStatus, answer_to
+from council.agents.handoff import ChildTask, Handoff, Return, ReturnMeta, ReturnStatus, answer_to
 from council.agents.manifest import AgentManifest, load_personas, seeds_folder
 from council.conductor.conversation import CONDUCTOR
 from council.errors import ConfigError
@@ -52,9 +52,6 @@ class AgentBlock(BaseModel):
 
 class OwnAgents(AgentListing):
     """A directory over manifests."""
-
-    forwards: Mapping[ForwardKind, str] = {}
-    reader = ""
 
     def __init__(self, bench: Bench, manifests: Sequence[AgentManifest], style: str = "") -> None:
         """`style` are lines about how the person wants to be answered."""

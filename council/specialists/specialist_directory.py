@@ -10,7 +10,7 @@ goes on with the use.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ import msgspec
 from pydantic import BaseModel, Field
 
 from council.agents.directory import AgentListing
-from council.agents.handoff import ForwardKind, Handoff, Return, ReturnMeta, answer_to
+from council.agents.handoff import Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, ContextNeeds
 from council.audit.log import Transaction
 from council.engine.auditing import audited_effect
@@ -84,9 +84,6 @@ class SpecialistInput(BaseModel):
 
 class SpecialistDirectory(AgentListing):
     """The specialists of the person for whom the run works, and the verified ones."""
-
-    forwards: Mapping[ForwardKind, str] = {}
-    reader = ""
 
     def __init__(self, core: Core, bench: Bench) -> None:
         self._core, self._bench, self._run = core, bench, bench.run

@@ -120,9 +120,6 @@ def test_two_changes_of_one_domain_are_one_and_there_are_at_most_three() -> None
 
 
 class Desk(AgentListing):
-    forwards = {}  # noqa: RUF012  a sample of no life
-    reader = ""
-
     async def run(self, handoff: Handoff) -> Return:
         return answer_to(handoff, output={"answer": handoff.task})
 
