@@ -81,11 +81,11 @@ class Page:
     notes: tuple[str, ...]
     heading: str
     answer: str
-    byline: str
     task: str
-    inputs: tuple[PageRequest, ...]
-    rounds: tuple[Round, ...]
-    footnotes: tuple[Footnote, ...]
+    byline: str = ""
+    inputs: tuple[PageRequest, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    footnotes: tuple[Footnote, ...] = ()
     tables: tuple[Table, ...] = ()
     sections: tuple[Section, ...] = ()
     has_changes: bool = False

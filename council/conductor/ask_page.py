@@ -50,18 +50,14 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
 
 def route_notes(state: AskState) -> list[str]:
     """The way of each part, and what each agent was not given. One that asks back is given the same again."""
-    return list(dict.fromkeys(_route_notes(state)))
-
-
-def _route_notes(state: AskState) -> Iterator[str]:
-    for route in state.routes:
-        yield f"Part {route.part}: {_told(route)}."
+    notes = [f"Part {route.part}: {_told(route)}." for route in state.routes]
     for handoff in state.handing.sent if state.handing else ():
         if handoff.to != CONDUCTOR_ID:
             got = ", ".join(sorted(handoff.context.content)) or "nothing"
             left = ", ".join(handoff.context.excluded) or "nothing"
             shared = f" Shared from other agents: {', '.join(handoff.shared)}." if handoff.shared else ""
-            yield f"{handoff.to} was given {got}; left out: {left}.{shared}"
+            notes.append(f"{handoff.to} was given {got}; left out: {left}.{shared}")
+    return list(dict.fromkeys(notes))
 
 
 def _told(route: Route) -> str:
@@ -100,7 +96,6 @@ def build_page(state: AskState, finish: Finish | None) -> Page:
         notes=tuple(notes_of(state, finish)),
         heading=heading,
         answer=answer,
-        byline="",
         task=state.request,
         inputs=tuple(
             PageRequest(item.asked_by, item.argument, "fulfilled", item.title, item.id or item.repeats)
@@ -108,7 +103,6 @@ def build_page(state: AskState, finish: Finish | None) -> Page:
             else PageRequest(item.asked_by, item.argument, "refused", item.error)
             for item in state.inputs
         ),
-        rounds=(),
         footnotes=tuple(
             Footnote(
                 item.id,

@@ -45,11 +45,7 @@ def build_page(state: CreationState, finish: Finish | None) -> Page:
         notes=tuple(state.notes(finish)),
         heading=heading,
         answer=answer,
-        byline="",
         task=state.request,
-        inputs=(),
-        rounds=(),
-        footnotes=(),
         tables=tuple(_tables(spec, suite, state.results)),
         sections=tuple(sections),
     )
