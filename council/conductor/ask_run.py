@@ -27,7 +27,6 @@ from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
     Analysis,
-    Constants,
     Route,
     Routing,
     by_name,
@@ -242,8 +241,7 @@ class AskRun:
             return picked
 
         near = await self._near(bench, usable(known.list(), user), [part.wanted for part in parts])
-        constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
-        routes = await route_parts(parts, near.parts, constants, choose)
+        routes = await route_parts(parts, near.parts, self._core.settings, choose)
         return tuple(
             msgspec.structs.replace(for_reading(route, part, directories), analysis=analysis)
             for route, part in zip(routes, parts, strict=True)
@@ -381,7 +379,7 @@ class AskRun:
         if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
             secret = any(returned.ephemeral for _, returned in state.results)
             told = "\n".join(
-                [_EPHEMERAL if secret else state.remembered_answer, *(f"({note})" for note in route_notes(state))]
+                [_EPHEMERAL if secret else state.told(formless=False), *(f"({note})" for note in route_notes(state))]
             )
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)

@@ -52,14 +52,10 @@ class AskState(BenchState):
     @property
     def answer(self) -> str:
         """The answer to the person, in Markdown."""
-        return self._told(formless=True)
+        return self.told(formless=True)
 
-    @property
-    def remembered_answer(self) -> str:
-        """The answer as agents are told it later: without replies that missed their form."""
-        return self._told(formless=False)
-
-    def _told(self, *, formless: bool) -> str:
+    def told(self, *, formless: bool) -> str:
+        """The answer, with replies that missed their form or, as agents are told it later, without them."""
         if self.is_offline or self.refused:
             return self.refused or _OFFLINE
         if self.routes and self.routes[0].intent == "create_specialist":

@@ -17,22 +17,13 @@ from council.agents.directory import AgentUnknown, Directories, Directory
 from council.agents.manifest import AgentManifest
 from council.conductor.matching import Candidate
 from council.conductor.understanding import MAX_PARTS, Frequency, Level, RequestPart
-from council.errors import CouncilError
 from council.safety.untrusted import inert, plain_line, unmarked
+from council.settings import Settings
 
 NONE = "NONE"
 _LINE_CHARS = 4_400  # a part's task and a persona's purpose are shorter
 How = Literal["name", "embedding", "model", "general", "temporary", "none"]
 Cause = Literal["", "none", "unverified", "scope", "band", "boundary", "create_specialist"]
-
-
-class Constants(msgspec.Struct, frozen=True):
-    """The constants of routing, from the settings of the same names."""
-
-    verified_match: float = 0.85
-    unverified_match: float = 0.80
-    route_confidence: float = 0.90
-    ask_confidence: float = 0.70
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -71,17 +62,6 @@ class Routing(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-class AgentRefused(CouncilError):
-    """An agent that was addressed by its name, and may not be used."""
-
-    code = "agent_refused"
-    http_status = 403
-
-    def __init__(self, message: str, cause: Cause, *, fix: str) -> None:
-        super().__init__(message, fix=fix)
-        self.cause = cause
-
-
 class AgentPick(BaseModel):
     """The model's choice for one part. `can_answer`: the conductor knows enough to do it itself. `temporary`: the name of an
     expert that could be made for this conversation, empty for none."""
@@ -114,42 +94,28 @@ def named(request: str, directories: Directories) -> Iterator[AgentManifest]:
             yield directories.of(name)[1]
 
 
-def addressed(request: str, directories: Directories, user: str) -> AgentManifest | None:
-    """The agent that a request names first. Raises AgentUnknown, AgentRefused for an agent that this person may not use here."""
-    agent = next(named(request, directories), None)
-    if agent is not None:
-        require_usable(agent, user)
-    return agent
-
-
 def by_name(request: str, directories: Directories, user: str) -> Routing:
     """The route of a request that names its agent, with the cause where that one may not be used; none without a name."""
+
+    def refused(cause: Cause, message: str, fix: str) -> Routing:
+        way_out = f" To go on, {fix}." if fix else ""
+        return Routing((Route(1, "general", "none", cause=cause),), f"{message}{way_out}")
+
     try:
-        agent = addressed(request, directories, user)
-    except (AgentRefused, AgentUnknown) as error:
-        cause: Cause = "none" if isinstance(error, AgentUnknown) else error.cause
-        way_out = f" To go on, {error.fix}." if error.fix else ""
-        return Routing((Route(1, "general", "none", cause=cause),), f"{error.message}{way_out}")
-    if agent is None:
+        agents = list(named(request, directories))
+    except AgentUnknown as error:
+        return refused("none", error.message, error.fix)
+    if not agents:
         return Routing()
-    unasked = tuple(dict.fromkeys(one.id for one in named(request, directories) if one.id != agent.id))
-    return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0, unasked=unasked),))
-
-
-def require_usable(agent: AgentManifest, user: str) -> None:
-    """Raises AgentRefused for an agent of another person, or of councils alone."""
+    agent = agents[0]
     if agent.scope == "deliberation":
-        raise AgentRefused(
-            f"{agent.id} takes part in councils only.",
-            "scope",
-            fix="give its persona the scope `task`, or name it in `config.agents` of a deliberation",
-        )
+        fix = "give its persona the scope `task`, or name it in `config.agents` of a deliberation"
+        return refused("scope", f"{agent.id} takes part in councils only.", fix)
     if not agent.serves(user):
-        raise AgentRefused(
-            f"{agent.id} is an agent of {agent.owner}.",
-            "scope" if agent.is_trusted else "unverified",
-            fix="ask for another agent, or have this one verified",
-        )
+        fix = "ask for another agent, or have this one verified"
+        return refused("scope" if agent.is_trusted else "unverified", f"{agent.id} is an agent of {agent.owner}.", fix)
+    unasked = tuple(dict.fromkeys(one.id for one in agents if one.id != agent.id))
+    return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0, unasked=unasked),))
 
 
 def usable(agents: Sequence[AgentManifest], user: str) -> tuple[AgentManifest, ...]:
@@ -157,9 +123,9 @@ def usable(agents: Sequence[AgentManifest], user: str) -> tuple[AgentManifest, .
     return tuple(agent for agent in agents if agent.scope != "deliberation" and agent.serves(user))
 
 
-def by_embedding(part: int, candidates: Sequence[Candidate], constants: Constants) -> Route | None:
+def by_embedding(part: int, candidates: Sequence[Candidate], settings: Settings) -> Route | None:
     """The nearest verified agent above its constant, else the nearest of the person's own unverified ones above theirs."""
-    for trusted, least in ((True, constants.verified_match), (False, constants.unverified_match)):
+    for trusted, least in ((True, settings.verified_match), (False, settings.unverified_match)):
         above = [one for one in candidates if one.is_trusted is trusted and one.score is not None and one.score > least]
         if above:
             best = max(above, key=lambda one: one.score or 0.0)
@@ -169,13 +135,13 @@ def by_embedding(part: int, candidates: Sequence[Candidate], constants: Constant
     return None
 
 
-def by_model(part: int, pick: AgentPick, candidates: Sequence[Candidate], constants: Constants) -> Route:
+def by_model(part: int, pick: AgentPick, candidates: Sequence[Candidate], settings: Settings) -> Route:
     """The model's choice, judged by its confidence: routed, asked about first, or followed by the chain of the source. Can the
     conductor do it? Can an agent be made for it? Else the limit is admitted."""
     shown = tuple(candidates)
     chosen = next((one for one in candidates if pick.agent.upper() in (one.agent.upper(), one.role)), None)
-    if chosen is not None and pick.confidence >= constants.ask_confidence:
-        asks = pick.confidence < constants.route_confidence
+    if chosen is not None and pick.confidence >= settings.ask_confidence:
+        asks = pick.confidence < settings.route_confidence
         scope = "" if chosen.is_trusted else "user"
         intent = f"specialist:{chosen.role}"
         return Route(part, intent, "model", chosen.agent, pick.confidence, scope, asks_first=asks, candidates=shown)
@@ -191,11 +157,11 @@ def by_model(part: int, pick: AgentPick, candidates: Sequence[Candidate], consta
 async def route_parts(
     parts: Sequence[RequestPart],
     candidates: Sequence[Sequence[Candidate]],
-    constants: Constants,
+    settings: Settings,
     choose: Callable[[str], Awaitable[AgentPicks | None]],
 ) -> list[Route]:
     """Each part by embedding, else by the model's choice. `choose` asks the model; none of its answers: no route at all."""
-    routes = {number: by_embedding(number, near, constants) for number, near in enumerate(candidates, start=1)}
+    routes = {number: by_embedding(number, near, settings) for number, near in enumerate(candidates, start=1)}
     left = [(number, parts[number - 1], candidates[number - 1]) for number, route in routes.items() if route is None]
     if left:
         picked = await choose(pick_instruction(left))
@@ -204,7 +170,7 @@ async def route_parts(
         picks = {pick.part: pick for pick in picked.picks}
         for number, _, near in left:
             pick = picks.get(number) or AgentPick(part=number, agent=NONE, confidence=0.0)
-            routes[number] = by_model(number, pick, near, constants)
+            routes[number] = by_model(number, pick, near, settings)
     return [route for route in routes.values() if route is not None]
 
 

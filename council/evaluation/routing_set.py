@@ -24,7 +24,7 @@ from council.budgets.spend import Spend
 from council.commands.file_formats import PlainYaml
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
-from council.conductor.routing import NONE, AgentPicks, Constants, Route, by_name, route_parts
+from council.conductor.routing import NONE, AgentPicks, Route, by_name, route_parts
 from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
 from council.ids import STEWARD, new_run_id
@@ -32,7 +32,7 @@ from council.llm.base import Message, Model, TurnInfo
 from council.llm.embeddings import Embedder, EmbedderAround
 from council.llm.retry import FallbackModel, Retries, RetryingModel
 from council.llm.structured import ask_structured
-from council.settings import builtin_personas_dir
+from council.settings import Settings, builtin_personas_dir
 from council.storage.store import Store
 from council.turns.fencing import Fencer
 
@@ -104,7 +104,7 @@ class RoutingTrial:
     store: Store
     embedder: Embedder | None
     agents: tuple[AgentManifest, ...]
-    constants: Constants
+    settings: Settings
     instructions: AgentManifest
 
     async def route_all(
@@ -147,7 +147,7 @@ class RoutingTrial:
             messages = (Message("user", instruction),)
             return (await ask_structured(self.model, messages, AgentPicks, system=system, info=info)).value
 
-        routes = await route_parts(parts, matches.parts, self.constants, choose)
+        routes = await route_parts(parts, matches.parts, self.settings, choose)
         return _marked(request, routes, matches.parts) if routes else RoutedRequest(request.ask, wanted, (), "unread")
 
 
@@ -200,7 +200,6 @@ def open_trial(app: App, agents: tuple[AgentManifest, ...], limits: BudgetLimits
             settings.embedding_model or "", lambda inner: BudgetedEmbedder(inner, budget, calibration)
         )
         embedder = EmbedderAround(own, retries)
-    constants = Constants(*(getattr(settings, name) for name in Constants.__struct_fields__))
     persona = parse_manifest("conductor.md", (builtin_personas_dir() / "conductor.md").read_text(encoding="utf-8"))
     model = RetryingModel(FallbackModel(chain, app.clock.monotonic_s), retries)
-    return RoutingTrial(model, app.store, embedder, agents, constants, persona)
+    return RoutingTrial(model, app.store, embedder, agents, settings, persona)

@@ -587,7 +587,7 @@ def _open_round_in(tx: Tx) -> OpenRound:
 
 
 def _player(row: Sequence[Any]) -> Player:
-    return Player(*row[:5], bool(row[5]))
+    return Player(row[0], row[1], row[2], row[3], row[4], bool(row[5]))
 
 
 def _encoded(world: World) -> str:

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from council.agents.directory import AgentListing, AgentUnknown, Directories
+from council.agents.directory import AgentListing, Directories
 from council.agents.manifest import AgentManifest
 from council.conductor.matching import NEAREST_BY_WORDS, Candidate, by_words, version_of
 from council.conductor.routing import (
     AgentPick,
-    AgentRefused,
-    Constants,
-    addressed,
+    Routing,
     by_embedding,
     by_model,
     by_name,
@@ -21,8 +19,9 @@ from council.conductor.routing import (
     usable,
 )
 from council.conductor.understanding import RequestPart, Understanding, checked
+from council.settings import Settings
 
-CONSTANTS = Constants()
+SETTINGS = Settings()
 
 
 def agent(id: str, purpose: str = "Looks at code for security issues.", **keys: Any) -> AgentManifest:
@@ -39,9 +38,6 @@ def agent(id: str, purpose: str = "Looks at code for security issues.", **keys: 
 class Offer(AgentListing):
     """Agents that are never run here."""
 
-    forwards = {}  # noqa: RUF012
-    reader = ""
-
     async def run(self, handoff: Any) -> Any:
         raise AssertionError(handoff)
 
@@ -55,12 +51,13 @@ HACKER = agent("ethical-hacker", aliases=["security"])
 
 @pytest.mark.parametrize("words", ["@ethical-hacker look", "Please @Security look", "security: look at this"])
 def test_a_name_with_an_at_sign_or_at_the_beginning_decides(words: str) -> None:
-    assert addressed(words, directories(HACKER), "steward") is HACKER
+    [route] = by_name(words, directories(HACKER), "steward").routes
+    assert (route.agent, route.how) == ("ethical-hacker", "name")
 
 
 @pytest.mark.parametrize("words", ["I work in security and have a question", "mail me@security.org", "Note: nothing"])
 def test_a_word_that_looks_like_a_name_decides_nothing(words: str) -> None:
-    assert addressed(words, directories(HACKER), "steward") is None
+    assert by_name(words, directories(HACKER), "steward") == Routing()
 
 
 def test_nobody_of_that_name_and_agents_that_may_not_be_used_are_refused_with_the_cause() -> None:
@@ -68,13 +65,11 @@ def test_nobody_of_that_name_and_agents_that_may_not_be_used_are_refused_with_th
     council, private = agent("council", scope="deliberation"), agent("private", scope="user", owner="bob")
     known = directories(mine, theirs, council, private)
 
-    assert addressed("@mine help", known, "ann") is mine
-    with pytest.raises(AgentUnknown):
-        addressed("@nobody help", known, "ann")
-    for name, cause in (("theirs", "unverified"), ("council", "scope"), ("private", "scope")):
-        with pytest.raises(AgentRefused) as raised:
-            addressed(f"@{name} help", known, "ann")
-        assert raised.value.cause == cause
+    assert by_name("@mine help", known, "ann").routes[0].agent == "mine"
+    for name, cause in (("nobody", "none"), ("theirs", "unverified"), ("council", "scope"), ("private", "scope")):
+        refused = by_name(f"@{name} help", known, "ann")
+        assert (refused.routes[0].how, refused.routes[0].cause) == ("none", cause)
+        assert name in refused.refused
     assert usable(known.list(), "ann") == (mine,)
 
 
@@ -107,7 +102,7 @@ def near(id: str, score: float | None, *, trusted: bool = True) -> Candidate:
 def test_a_verified_agent_above_its_constant_comes_before_the_askers_own(
     candidates: list[Candidate], chosen: str
 ) -> None:
-    route = by_embedding(1, candidates, CONSTANTS)
+    route = by_embedding(1, candidates, SETTINGS)
 
     assert (route.agent if route else "") == chosen
     assert (route.scope if route else "") == ("user" if chosen == "mine" else "")
@@ -128,7 +123,7 @@ def test_a_verified_agent_above_its_constant_comes_before_the_askers_own(
 def test_the_models_choice_is_judged_by_bands_and_then_by_the_chain(
     pick: dict[str, Any], how: str, cause: str, asks: bool
 ) -> None:
-    route = by_model(1, AgentPick(part=1, **pick), [near("a", None)], CONSTANTS)
+    route = by_model(1, AgentPick(part=1, **pick), [near("a", None)], SETTINGS)
 
     assert (route.how, route.cause, route.asks_first) == (how, cause, asks)
 
@@ -136,7 +131,7 @@ def test_the_models_choice_is_judged_by_bands_and_then_by_the_chain(
 def test_whatever_is_asked_a_model_that_always_says_one_agent_gets_that_agent() -> None:
     for task in ("write a note", "what events are coming up?", "delete my tasks", "Guten Tag"):
         candidates = by_words([agent("writer", "Writes."), HACKER], [task]).parts[0]
-        route = by_model(1, AgentPick(part=1, agent="writer", confidence=0.95), candidates, CONSTANTS)
+        route = by_model(1, AgentPick(part=1, agent="writer", confidence=0.95), candidates, SETTINGS)
         assert route.agent == "writer"
 
 
