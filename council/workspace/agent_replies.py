@@ -11,25 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from council.agents.handoff import MAX_FORWARDS, ForwardKind
-from council.workspace.arguments import (
-    EventPatch,
-    NewComment,
-    NewEvent,
-    NewInvitation,
-    NewNote,
-    NewPermission,
-    NewRole,
-    NewStatus,
-    NewTask,
-    NotePatch,
-    OfCapability,
-    OfComment,
-    OfEvent,
-    OfMember,
-    OfNote,
-    OfTask,
-    TaskPatch,
-)
+from council.workspace import arguments as a
 
 MAX_READS = 4  # at once
 MIN_STEPS = 3
@@ -139,7 +121,7 @@ class DraftReply(AgentReply):
     questionsForUser: Annotated[list[_Line], Field(max_length=10)] = []
 
 
-class TaskCreate(NewTask, ReplyOperation):
+class TaskCreate(a.NewTask, ReplyOperation):
     """A new task. The scope fills in the project. `exception` says why a task of the same title is wanted twice."""
 
     tool = "createTask"
@@ -148,15 +130,15 @@ class TaskCreate(NewTask, ReplyOperation):
     exception: Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)] = ""
 
 
-class TaskUpdate(TaskPatch, ReplyOperation):
+class TaskUpdate(a.TaskPatch, ReplyOperation):
     tool = "updateTask"
 
 
-class TaskStatusChange(NewStatus, ReplyOperation):
+class TaskStatusChange(a.NewStatus, ReplyOperation):
     tool = "updateTaskStatus"
 
 
-class TaskDelete(OfTask, _Danger):
+class TaskDelete(a.OfTask, _Danger):
     tool = "deleteTask"
 
 
@@ -170,19 +152,19 @@ class PlannerReply(DraftReply):
     orderingRationale: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)] = ""
 
 
-class NoteCreate(NewNote, ReplyOperation):
+class NoteCreate(a.NewNote, ReplyOperation):
     tool = "createNote"
 
     op: Literal["create"]
 
 
-class NoteUpdate(NotePatch, ReplyOperation):
+class NoteUpdate(a.NotePatch, ReplyOperation):
     tool = "updateNote"
 
     op: Literal["update"]
 
 
-class NoteDelete(OfNote, _Danger):
+class NoteDelete(a.OfNote, _Danger):
     tool = "deleteNote"
 
     op: Literal["delete"]
@@ -204,25 +186,25 @@ class NotesReply(DraftReply):
     blocked: Annotated[list[BlockedNote], Field(max_length=50)] = []
 
 
-class EventCreate(NewEvent, ReplyOperation):
+class EventCreate(a.NewEvent, ReplyOperation):
     tool = "createEvent"
 
     orgId: _Id = ""
 
 
-class EventUpdate(EventPatch, ReplyOperation):
+class EventUpdate(a.EventPatch, ReplyOperation):
     tool = "updateEvent"
 
 
-class EventDelete(OfEvent, _Danger):
+class EventDelete(a.OfEvent, _Danger):
     tool = "deleteEvent"
 
 
-class EventComment(NewComment, ReplyOperation):
+class EventComment(a.NewComment, ReplyOperation):
     tool = "addComment"
 
 
-class CommentRemoval(OfComment, _Danger):
+class CommentRemoval(a.OfComment, _Danger):
     tool = "removeComment"
 
 
@@ -242,21 +224,21 @@ class _OperationWithReason(ReplyOperation):
     reason: _Reason
 
 
-class RoleChange(NewRole, _OperationWithReason):
+class RoleChange(a.NewRole, _OperationWithReason):
     tool = "changeRole"
 
 
-class Invite(NewInvitation, _OperationWithReason):
+class Invite(a.NewInvitation, _OperationWithReason):
     tool = "inviteMember"
 
 
-class MemberRemoval(OfMember, _Danger):
+class MemberRemoval(a.OfMember, _Danger):
     tool = "removeMember"
 
     reason: _Reason
 
 
-class CapabilityChange(OfCapability, _OperationWithReason):
+class CapabilityChange(a.OfCapability, _OperationWithReason):
     """A capability that a member gets, or loses."""
 
     about = ReplyOperation.about | {"granted"}
@@ -268,7 +250,7 @@ class CapabilityChange(OfCapability, _OperationWithReason):
         return "grantCapability" if self.granted else "revokeCapability"
 
 
-class PermissionChange(NewPermission, _OperationWithReason):
+class PermissionChange(a.NewPermission, _OperationWithReason):
     tool = "setProjectPermission"
 
 
