@@ -77,9 +77,7 @@ def create_note(visit: Visit, arguments: NewNote) -> Change:
 
 def update_note(visit: Visit, arguments: NotePatch) -> Change:
     """Changes what is given. A locked note shows nothing of what it said, so that change cannot be undone."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "updateNote", spot, "note")
-    require_open(visit, note)
+    note = open_note(visit, "updateNote", arguments)
     values = arguments.model_dump(exclude_unset=True, include={"title", "content"})
     back = {name: getattr(note, name) for name in values}
     change = edited(notes, note, _called(note), values, Inverse("updateNote", {"noteId": note.note_id, **back}))
@@ -92,18 +90,14 @@ def update_note(visit: Visit, arguments: NotePatch) -> Change:
 
 def delete_note(visit: Visit, arguments: OfNote) -> Change:
     """The note goes for good; a locked one only when the principal has unlocked it."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "deleteNote", spot, "note")
-    require_open(visit, note)
+    note = open_note(visit, "deleteNote", arguments)
     where = f" in {note.project}" if note.project else ""
     return deleted(notes, note, f"{_called(note)}{where}", str(note.version))
 
 
 def lock_note(visit: Visit, arguments: OfNote, lock: NoteLock) -> Change:
     """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "lockNote", spot, "note")
-    require_open(visit, note)
+    note = open_note(visit, "lockNote", arguments)
     values = {"note_id": note.note_id, "salt": lock.salt, "digest": lock.digest}
     return Change(
         f"{_called(note)} is locked.",
@@ -153,9 +147,7 @@ def unlock_note(visit: Visit, arguments: OfNote, lock: NoteLock, ttl_ms: int) ->
 def remove_lock(visit: Visit, arguments: OfNote) -> Change:
     """The note, unlocked by its owner, is no longer locked. Where the owner has left, an administrator who has unlocked it may
     do this."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "removeLock", spot, "note")
-    require_open(visit, note)
+    note = open_note(visit, "removeLock", arguments)
     if not note.locked:
         raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="nothing to do")
     dropped = delete(note_locks).where(note_locks.c.note_id == note.note_id)
@@ -190,14 +182,16 @@ def _locked(visit: Visit, arguments: OfNote) -> tuple[Row[Any], NoteLock]:
     return note, NoteLock(lock.salt, lock.digest)
 
 
-def require_open(visit: Visit, note: Row[Any]) -> None:
-    """Raises WorkspaceRefused for a note that is locked for this principal."""
-    if not note.locked:
-        return
+def open_note(visit: Visit, action: str, arguments: OfNote) -> Row[Any]:
+    """The note, for an action that is allowed. Raises WorkspaceRefused, also for one that is locked for this principal."""
+    note, spot = note_row(visit, arguments)
+    require(visit, action, spot, "note")
     mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)
-    if (visit.connection.scalar(select(note_unlocks.c.until_ms).where(*mine)) or 0) <= visit.now_ms:
+    unlocked_ms = select(note_unlocks.c.until_ms).where(*mine)
+    if note.locked and (visit.connection.scalar(unlocked_ms) or 0) <= visit.now_ms:
         fix = f"`council workspace notes unlock {note.note_id} --user {visit.principal.id}` asks for its secret"
         raise WorkspaceRefused("locked", f"{_called(note)} is locked.", fix=fix)
+    return note
 
 
 def _called(note: Row[Any]) -> str:
