@@ -78,11 +78,6 @@ class ContextPack:
     def with_more(self, readings: Sequence[PackReading]) -> ContextPack:
         return ContextPack((*self.readings, *readings), self.drafts)
 
-    @property
-    def holds_notes(self) -> bool:
-        """True when the text of a note is in it, which may be locked later."""
-        return any(one.tool == NOTE_READING and not one.error for one in self.readings)
-
     @cached_property
     def ids(self) -> Mapping[str, frozenset[str]]:
         """The ids that were shown, by the name of the argument that takes them: `taskId`, `userId`, …"""

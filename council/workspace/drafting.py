@@ -6,7 +6,7 @@ named, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -72,40 +72,33 @@ def row_of(arguments: Mapping[str, Any]) -> str:
 
 
 def draft(
-    plans: Plans,
-    done: Transaction,
-    reply: DraftReply,
-    *,
-    kind: str,
-    scope: Mapping[str, str],
-    asker: str,
-    run_id: str,
-    fields: Mapping[str, Sequence[str]],
+    plans: Plans, done: Transaction, reply: DraftReply, *, kind: str, scope: Mapping[str, str], asker: str, run_id: str
 ) -> DraftEnding:
-    """Drafts the plan of a reply in one transaction with its audit record. `fields` are the arguments of each tool.
+    """Drafts the plan of a reply in one transaction with its audit record.
 
     What the asker may not do now is left out and named, in the audit too. A draft that has the very same operations as the
     one that it would replace is no second one.
     """
+
+    def takes(tool: str, key: str) -> bool:
+        known = plans.tools.get(tool)
+        return known is not None and key in known.arguments.model_fields
+
     principal = principal_in(done.tx, asker)
     carried: list[ProposedOperation] = []
     blocked = reply.blocked if isinstance(reply, NotesReply) else ()
     refused = [RefusedChange("updateNote", UNLOCK, note.noteId, "locked") for note in blocked]
-    proposed = [
-        Operation(
-            change.tool,
-            {**{key: value for key, value in scope.items() if key in fields[change.tool]}, **change.arguments},
-            "",
-        )
-        for change in changes_of(reply)
-    ]
+    proposed = []
+    for change in changes_of(reply):
+        held_to = {key: value for key, value in scope.items() if takes(change.tool, key)}
+        proposed.append(Operation(change.tool, {**held_to, **change.arguments}, ""))
     for one, judged in zip(proposed, plans.judged_in_turn(done.tx, principal, proposed), strict=True):
         if isinstance(judged, CouncilError):
             reason = f"{judged.message} {UNLOCK}" if judged.code == "locked" else judged.message
             refused.append(RefusedChange(one.tool, reason, row_of(one.arguments), judged.code))
         else:
             carried.append(ProposedOperation(one.tool, one.arguments))
-    shared = {key: value for key, value in scope.items() if carried and all(key in fields[one.tool] for one in carried)}
+    shared = {key: value for key, value in scope.items() if carried and all(takes(one.tool, key) for one in carried)}
     if refused:
         left_out = [{"tool": one.tool, "row": one.row_id, "code": one.code} for one in refused]
         done.record(

@@ -17,7 +17,6 @@ import msgspec
 from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, load_personas
-from council.audit.log import Transaction
 from council.engine.auditing import audited_effect
 from council.engine.ledger import Ledger
 from council.engine.open_questions import answers_in
@@ -33,7 +32,7 @@ from council.typed_json import decode_json
 from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
 from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, WantedReading
 from council.workspace.context_pack import NOTE_READING, ContextPack, PackReading, Row, read
-from council.workspace.drafting import UNLOCK, DraftEnding, changes_of, draft, open_drafts, shown_draft
+from council.workspace.drafting import UNLOCK, DraftEnding, draft, open_drafts, shown_draft
 from council.workspace.reply_checks import Ground, plain
 from council.workspace.reply_page import answered, confirmed, drafted
 from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
@@ -100,7 +99,7 @@ class WorkspaceDirectory(AgentListing):
         cut = [f"{one.left_out} of {one.tool} did not fit" for one in pack.readings if one.left_out]
         documents = str(handoff.context.content.get("documents", "")).splitlines()
         limits = ReturnMeta(limitations=(*cut, *(line for line in documents if _CUT in line)))
-        answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
+        answer = partial(answer_to, handoff, meta=limits, ephemeral=any(map(_shows_a_note, pack.readings)))
         if reply.outcome == "clarify":
             return answer(status="needs_clarification", question=reply.question)
         if isinstance(reply, ConciergeReply) and reply.outcome == "handoff":
@@ -111,7 +110,11 @@ class WorkspaceDirectory(AgentListing):
             return answer(output={"answer": confirmed(plan_id, self._asker, self._bench.say)}, plan=plan_id)
         can = abilities(manifest, self._core.tools)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
-            ending = await self._drafted(step, reply, post, scope)
+            ids = {key: value for key, value in scope.ids.items() if key in post.scope}
+            write = partial(
+                draft, self._core.plans, reply=reply, kind=post.kind, scope=ids, asker=self._asker, run_id=self._run.id
+            )
+            ending = await audited_effect(self._run, self._core.plans.audit, f"{step}/draft", write, DraftEnding)
             if ending.error:
                 raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
@@ -205,7 +208,7 @@ class WorkspaceDirectory(AgentListing):
             decode_json(step.answer, PackReading) for step in journal.steps() if step.part.kind == _READING_PART
         ]
         for one in readings:
-            if one.tool == NOTE_READING and not one.error:
+            if _shows_a_note(one):
                 now = await read(self._core.tools, (one.tool,), one.tool, one.arguments, self._asker)
                 if now.error:
                     return True
@@ -243,19 +246,10 @@ class WorkspaceDirectory(AgentListing):
             pack = pack.with_more(await self._read(f"{step}/read", handoff, post, scope, reply.reads))
         raise AssertionError("the last turn may not read")
 
-    async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
-        """The draft plan, written with its record and its audit in one transaction."""
-        plans = self._core.plans
-        needed = {change.tool for change in changes_of(reply)}
-        known = {name: self._core.tools.get(name) for name in needed}
-        fields = {name: tuple(tool.arguments.model_fields) for name, tool in known.items() if tool is not None}
 
-        def write(done: Transaction) -> DraftEnding:
-            ids = {key: value for key, value in scope.ids.items() if key in post.scope}
-            where = {"kind": post.kind, "scope": ids, "asker": self._asker, "run_id": self._run.id}
-            return draft(plans, done, reply, fields=fields, **where)  # type: ignore[arg-type]
-
-        return await audited_effect(self._run, plans.audit, f"{step}/draft", write, DraftEnding)
+def _shows_a_note(reading: PackReading) -> bool:
+    """True when the text of a note is in it, which may be locked later."""
+    return reading.tool == NOTE_READING and not reading.error
 
 
 def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
