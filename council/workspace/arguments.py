@@ -26,9 +26,6 @@ _User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LINE_PATTERN)]
 _Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=256, pattern=LINE_PATTERN)]
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=LINE_PATTERN)]
-_Criterion = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LINE_PATTERN)
-]
 _Text = Annotated[str, StringConstraints(max_length=5_000, pattern=TEXT_PATTERN)]
 _Content = Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=TEXT_PATTERN)]
 _Comment = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=TEXT_PATTERN)]
@@ -172,7 +169,7 @@ class _TaskFields(_WorkspaceArguments):
     epic: _Line = _field("The epic that it belongs to.", "")
     stage: _Line = _field("The stage that it belongs to.", "")
     orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
-    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field(
+    acceptanceCriteria: Annotated[list[_Name], Field(max_length=20)] = _field(
         "A condition for the task to be done.", []
     )
     assignedToId: _User | None = _field("The user it is assigned to.", None)

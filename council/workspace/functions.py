@@ -157,19 +157,18 @@ RULES: Mapping[str, frozenset[str]] = {
     "removeLock": frozenset({OWNER, HEIR}),
 }
 
-_GROUPS_OF_KINDS = {
-    "tasks": ("tasks", "comments"),
-    "notes": ("notes",),
-    "events": ("events", "comments"),
-    "members": ("members", "projects"),
-}
 KINDS = tuple(
     PlanKind(
         kind,
         tuple(one.name for one in _ALL if one.group in groups and one.for_tools and one.effect != "read"),
         partial=kind == "members",
     )
-    for kind, groups in _GROUPS_OF_KINDS.items()
+    for kind, groups in (
+        ("tasks", ("tasks", "comments")),
+        ("notes", ("notes",)),
+        ("events", ("events", "comments")),
+        ("members", ("members", "projects")),
+    )
 )
 
 
