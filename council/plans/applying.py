@@ -12,15 +12,14 @@ A plan that sends something is checked in the same way and handed to its apply r
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
 
 import msgspec
 
 from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
-from council.engine.runs import ANSWER, Run, RunPause
+from council.engine.runs import ANSWER, RunPause
 from council.errors import CouncilError, GivenCode, StorageFailed
-from council.ids import STEWARD, Principal
+from council.ids import Principal
 from council.plans import statements as sql
 from council.plans.approval import (
     CHANGED,
@@ -44,7 +43,7 @@ from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan, plan_in
 from council.storage.store import Tx
 from council.tools.preview import Inverse
-from council.tools.tool import Tool, ToolResult
+from council.tools.tool import ToolResult
 
 UNKNOWN = "outcome_unknown"  # of a sending that a kill cut off, or whose reply never came
 NOT_SENT = "not_sent"  # of one whose run had ended before
@@ -140,24 +139,6 @@ def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str
     return _applied(plans, done, plan)
 
 
-async def send_planned(plans: Plans, plan: Plan) -> ToolResult:
-    """Sends what the one operation of a plan says: never asked twice. A result with `ok` false says why it did not work."""
-    [operation], [preview] = plan.operations, plan.previews
-    tool, principal, arguments = _sending(plans, plan)
-    assert tool.send is not None
-    try:
-        return await tool.send(principal, arguments, preview.state)
-    except CouncilError as error:
-        mend = f" To mend it: {error.fix}." if error.fix else ""
-        return ToolResult.refused(error.code, f"Nothing was sent. {error.message}{mend}", operation.tool)
-
-
-async def digest_sent(run: Run, plans: Plans, plan: Plan, result: ToolResult) -> ToolResult:
-    """The result of a sending as its person is told it, after what its tool makes of it."""
-    tool, principal, arguments = _sending(plans, plan)
-    return result if tool.digest is None else await tool.digest(run, plan.run_id, principal, arguments, result)
-
-
 def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolResult) -> PlanEnding:
     """Records how the sending of a handed plan ended: it was applied, or has failed. Raises PlanRefused for one that is not
     handed any more."""
@@ -176,13 +157,6 @@ def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolRes
 
 
 # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _sending(plans: Plans, plan: Plan) -> tuple[Tool, Principal, Any]:
-    [operation] = plan.operations
-    tool = plans.tool_of(plans.kind_of(plan.kind), operation.tool)
-    principal = STEWARD if plan.principal == STEWARD.id else Principal(plan.principal, "user")
-    return tool, principal, tool.arguments.model_validate(operation.arguments)
 
 
 def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
@@ -206,12 +180,16 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
         with all_or_nothing(tx):
             for at in to_do:
                 operation = plan.operations[at]
-                result = make_change(plans.tools, tx, principal, operation.tool, operation.arguments)
-                to_conceal |= {result.row_to_conceal} - {""}
-                inverse = plans.redactor.redacted(result.inverse, Inverse) if result.inverse is not None else None
-                results[at] = OperationResult(text=plans.redactor.redact(result.text or result.title), inverse=inverse)
-            for at in to_do:
-                results[at] = _with_state(plans, tx, principal, results[at])
+                made = make_change(plans.tools, tx, principal, operation.tool, operation.arguments)
+                to_conceal |= {made.row_to_conceal} - {""}
+                inverse = plans.redactor.redacted(made.inverse, Inverse) if made.inverse is not None else None
+                results[at] = OperationResult(text=plans.redactor.redact(made.text or made.title), inverse=inverse)
+            for at in to_do:  # after the whole plan; what its principal may not take back has no inverse
+                result = results[at]
+                if result.inverse is not None:
+                    found = plans.judged(tx, principal, operation_of(result.inverse))
+                    kept = {"inverse": None} if isinstance(found, CouncilError) else {"left": found.state}
+                    results[at] = msgspec.structs.replace(result, **kept)
     except StorageFailed:
         raise
     except CouncilError as error:
@@ -244,16 +222,6 @@ def _foreseen(
     if now.state != plan.previews[number - 1].state:
         return OperationResult(refused=changed_since_draft(plan, number), code=CHANGED)
     return OperationResult()
-
-
-def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationResult) -> OperationResult:
-    """The state of the rows after the whole plan. A principal who may not take the change back cannot undo it."""
-    if result.inverse is None:
-        return result
-    found = plans.judged(tx, principal, operation_of(result.inverse))
-    if isinstance(found, CouncilError):
-        return msgspec.structs.replace(result, inverse=None)
-    return msgspec.structs.replace(result, left=found.state)
 
 
 def _failed(plans: Plans, done: Transaction, plan: Plan, error: ErrorRef) -> PlanEnding:

@@ -19,9 +19,9 @@ from council.engine.ledger import Ledger
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import BEGUN_ENDING, ControlAnswer, ControlHandler, Finish, Handler, Outcome, Run
-from council.errors import GivenCode
+from council.errors import CouncilError, GivenCode
 from council.ids import STEWARD, Principal
-from council.plans.applying import NOT_SENT, UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned
+from council.plans.applying import NOT_SENT, UNKNOWN, PlanEnding, apply_plan, end_sent_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.changes import rolled_back
 from council.plans.commands import ConfirmCommand, PlanCommand
@@ -153,16 +153,26 @@ class PlanRun:
         if ending.handed_to:
             run.runs.wake(ending.handed_to)
         if (plan := ending.sends) is not None:
+            [operation], [preview] = plan.operations, plan.previews
+            tool = plans.tool_of(plans.kind_of(plan.kind), operation.tool)
+            principal = STEWARD if plan.principal == STEWARD.id else Principal(plan.principal, "user")
+            arguments = tool.arguments.model_validate(operation.arguments)
             told = "The process ended while this was sent. Nobody knows whether it arrived."
-            lost = ToolResult.refused(UNKNOWN, told, plan.operations[0].tool)
+            lost = ToolResult.refused(UNKNOWN, told, operation.tool)
 
             async def send() -> ToolResult:
                 if run.is_reopened:
                     return ToolResult.refused(NOT_SENT, "Nothing was sent: the run had ended before.", lost.title)
-                return await send_planned(plans, plan)
+                assert tool.send is not None
+                try:
+                    return await tool.send(principal, arguments, preview.state)
+                except CouncilError as error:
+                    mend = f" To mend it: {error.fix}." if error.fix else ""
+                    return ToolResult.refused(error.code, f"Nothing was sent. {error.message}{mend}", operation.tool)
 
             result = await run.once(_SEND, send, lost=lost, type=ToolResult)
-            result = await digest_sent(run, plans, plan, result)
+            if tool.digest is not None:
+                result = await tool.digest(run, plan.run_id, principal, arguments, result)
 
             def end(done: Transaction) -> PlanRunEnding:
                 return _told(end_sent_plan(plans, done, plan.plan_id, result))
