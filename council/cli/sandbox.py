@@ -15,7 +15,7 @@ from council.cli.context import AsJson, aligned, print_json, state, tell
 from council.errors import EXIT_FAILED, EXIT_REFUSED, StorageFailed, UsageError
 from council.ids import STEWARD, readable_json
 from council.sandbox.cage import open_sandbox
-from council.sandbox.job import MAX_CODE_BYTES, Job, Level, Limits, Result
+from council.sandbox.job import MAX_CODE_BYTES, MEANINGS, Job, Level, Limits, Result
 from council.sandbox.probes import probe_all
 from council.storage.files import read_limited
 
@@ -34,7 +34,7 @@ def check(ctx: typer.Context, as_json: AsJson = False) -> None:
     lines: list[str] = []
     for line, probe in zip(aligned(rows), probes, strict=True):
         lines += [line, *([f"{'':12}fix: {probe.fix}"] if probe.fix else [])]
-    lines += ["", *(f"{level.name}  {level.meaning}" for level in Level)]
+    lines += ["", *(f"{level.name}  {MEANINGS[level]}" for level in Level)]
     tell({"ok": enough, "sandboxes": told}, lines, as_json=as_json)
     if not enough:
         raise typer.Exit(EXIT_REFUSED)

@@ -170,7 +170,7 @@ class Suite:
                 raw = _raw(stream)
                 try:
                     raw.settimeout(limits.wall_s)
-                    raw.sendall(_boot("once", harness=job.harness.source, job=words, limits=lower))
+                    raw.sendall(_boot("once", harness=job.harness, job=words, limits=lower))
                     data = _received(raw, began + limits.wall_s, most=limits.output_bytes)
                 except TimeoutError:
                     timed_out = True

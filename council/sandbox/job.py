@@ -26,12 +26,8 @@ class Level(IntEnum):
     L3 = 3
     L4 = 4
 
-    @property
-    def meaning(self) -> str:
-        return _MEANINGS[self]
 
-
-_MEANINGS = {
+MEANINGS = {
     Level.L0: "in the daemon's own process; never for foreign code",
     Level.L1: "a process of its own with limits and an empty environment",
     Level.L2: "L1 with a system call filter that cannot be taken off",
@@ -54,31 +50,22 @@ class Limits:
         return Limits(*map(min, astuple(self), astuple(hard)))
 
 
-@dataclass(frozen=True)
-class Harness:
-    """The trusted half inside the cage: source code that needs the standard library alone.
-
-    It defines `call(function, argument)`, which calls the job's function and returns the answer.
-    """
-
-    name: str
-    source: str = field(repr=False)
-
-
-PLAIN = Harness("plain", "def call(function, argument):\n    return function(argument)\n")
+PLAIN = "def call(function, argument):\n    return function(argument)\n"
 
 
 @dataclass(frozen=True)
 class Job:
     """Foreign Python code, the function in it to call, and that function's argument, which is JSON.
 
-    `limits` can only lower those of the cage. `random` is seeded with `seed` before the code starts.
+    `harness` is the trusted half inside the cage: source code that needs the standard library alone. It defines
+    `call(function, argument)`, which calls the function and returns the answer. `limits` can only lower those of the cage.
+    `random` is seeded with `seed` before the code starts.
     """
 
     code: str
     entry: str
     argument: Any = None
-    harness: Harness = PLAIN
+    harness: str = field(default=PLAIN, repr=False)
     limits: Limits | None = None
     seed: int = 0
 

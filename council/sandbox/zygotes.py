@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from council.sandbox.answers import JobEnd, lost, result_of
-from council.sandbox.job import Harness, Job, Level, Limits, NoCage, Result
+from council.sandbox.job import Job, Level, Limits, NoCage, Result
 from council.sandbox.system_calls import filter_program
 
 HARD_LIMITS = Limits()
@@ -50,7 +50,7 @@ class Zygotes:
         """`bubblewrap`: use it where it is installed. `weak`: go on at L1 where the filter cannot be put on."""
         self._bubblewrap = shutil.which("bwrap") if bubblewrap else None
         self._least = Level.L1 if weak else Level.L2
-        self._idle: dict[Harness, list[Zygote]] = defaultdict(list)
+        self._idle: dict[str, list[Zygote]] = defaultdict(list)
         self._busy: set[Zygote] = set()
         self.level = Level.L2
 
@@ -72,7 +72,7 @@ class Zygotes:
             else:
                 await zygote.close()
 
-    async def _lend(self, harness: Harness) -> Zygote:
+    async def _lend(self, harness: str) -> Zygote:
         """A zygote that is alive. Raises NoCage."""
         idle = self._idle[harness]
         while idle:
@@ -100,7 +100,7 @@ class Zygote:
         self.jobs = 0
 
     @classmethod
-    async def start(cls, harness: Harness, least: Level, bubblewrap: str | None) -> Zygote:
+    async def start(cls, harness: str, least: Level, bubblewrap: str | None) -> Zygote:
         """Raises NoCage."""
         if not sys.platform.startswith("linux"):
             raise NoCage("The zygote needs Linux.", fix="use the docker sandbox (council sandbox check)")
@@ -111,7 +111,7 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         boot = {
-            "program": INSIDE.read_text(encoding="utf-8"), "way": "serve", "harness": harness.source,
+            "program": INSIDE.read_text(encoding="utf-8"), "way": "serve", "harness": harness,
             "control": theirs.fileno(), "least": int(least), "filter": filter_program(platform.machine()).hex(),
         }  # fmt: skip
         first_words, errors = _in_memory(json.dumps(boot).encode() + b"\n"), _in_memory(b"")

@@ -25,7 +25,7 @@ from council.safety.untrusted import plain_line
 from council.safety.verdict import laws_text
 from council.sandbox.cage import Sandbox, open_sandbox
 from council.sandbox.inside import PRELOADED
-from council.sandbox.job import Harness, Job, Limits, NoCage
+from council.sandbox.job import Job, Limits, NoCage
 from council.settings import Settings
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, schema_fault
@@ -39,11 +39,7 @@ from council.typed_json import decode_json
 ENTRY = "run"
 LIMITS = Limits()  # of a case and of a use, in a container as in a zygote
 _VALUE_CHARS = 2_000  # of an output's field, as a person is told it
-_HARNESS = Harness(
-    "specialist",
-    "def call(function, argument):\n"
-    "    return function(*argument)\n",
-)  # fmt: skip
+_HARNESS = "def call(function, argument):\n    return function(*argument)\n"
 _ECHO = Job("def echo(value):\n    return value\n", "echo", "ready")
 
 

@@ -12,14 +12,14 @@ from importlib import resources
 from typing import Any
 
 from council.ids import canonical_json
-from council.sandbox.job import Harness, Job, Result
+from council.sandbox.job import Job, Result
 from council.world.kernel import VERBS, Action, World
 from council.world.rule_changes import flaw_in
 from council.world.torus import beside
 from council.world.world_rules import MAX_ACTIONS, MAX_MESSAGE_CHARS, UNIT
 
 ENTRY, PROPOSAL_ENTRY = "agent_action", "propose_modification"
-WORLD = Harness("world", resources.files(__package__).joinpath("player_view.py").read_text(encoding="utf-8"))
+WORLD = resources.files(__package__).joinpath("player_view.py").read_text(encoding="utf-8")  # the harness of its jobs
 
 
 class Surroundings:

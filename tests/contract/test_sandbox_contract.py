@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from council.sandbox.cage import Backend, Sandbox
-from council.sandbox.job import MAX_ARGUMENT_BYTES, MAX_CODE_BYTES, Harness, Job, Level, Limits
+from council.sandbox.job import MAX_ARGUMENT_BYTES, MAX_CODE_BYTES, Job, Level, Limits
 from council.sandbox.probes import sweep_job
 from council.sandbox.zygotes import Zygotes
 from tests.cage import adopted_orphans, below, is_running, living
@@ -203,8 +203,9 @@ async def test_a_sandbox_that_closes_ends_the_job_that_runs(sandbox: Sandbox) ->
 
 async def test_a_harness_turns_a_job_into_a_call(sandbox: Sandbox) -> None:
     source = "import math\ndef call(function, argument):\n    return {'told': function(math.pi, argument)}\n"
-    own = Harness("own", source)
-    assert (await sandbox.run(Job("def f(a, b): return [a > 3, b]", "f", 5, harness=own))).value == {"told": [True, 5]}
+    assert (await sandbox.run(Job("def f(a, b): return [a > 3, b]", "f", 5, harness=source))).value == {
+        "told": [True, 5]
+    }
     assert (await sandbox.run(job("return x", 7))).value == 7
 
 
