@@ -131,7 +131,8 @@ class SpecialistDirectory(AgentListing):
         return returned
 
     async def _used(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> tuple[Return, CaseTrial | None]:
-        """The answer, and what came of the use; None for a question, which counts as no use."""
+        """The answer, and what came of the use; None for a question, which counts as no use. A request that only its person may
+        send becomes a plan. Raises PlanRefused."""
         asked = await self._input(handoff, one, speaker)
         if asked.question:
             return answer_to(handoff, status="needs_clarification", question=asked.question), None
@@ -147,8 +148,24 @@ class SpecialistDirectory(AgentListing):
         sent = [each for each in filled if each.method == "GET" and stands_in(words, each)]
         replies = await self._replies(handoff, one, sent)
         if to_approve := [each for each in filled if each not in sent]:
-            badge = one.badge(speaker.model)
-            return await self._drafted(handoff, one, to_approve, asked.input, replies, badge), CaseTrial()
+            core, plans = self._core, []
+
+            def draft(request: FilledRequest, done: Transaction) -> str:  # its reply goes on with this use
+                arguments = {"role": one.role, "request": request.name, "parameters": request.values}
+                arguments |= {"input": asked.input} | ({"replies": replies} if replies else {})
+                operation, advice = ProposedOperation(SEND_REQUEST, arguments), Advice(f"{one.role}: {request.name}")
+                proposal = Proposal(OUTSIDE_REQUEST.name, (operation,), {"use": handoff.id}, advice)
+                return core.plans.draft(done, proposal, self._bench.principal, run_id=self._run.id).plan_id
+
+            for number, request in enumerate(to_approve, start=1):
+                step = f"{handoff.id}/draft/{number}"
+                plans.append(await audited_effect(self._run, core.plans.audit, step, partial(draft, request), str))
+            told = ", ".join(
+                f"{each.name} to {each.host} (plan {id})" for each, id in zip(to_approve, plans, strict=True)
+            )
+            told = f"{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
+            answer = f"{one.badge(speaker.model)}{told}"
+            return answer_to(handoff, output={"answer": answer}, plan=plans[0]), CaseTrial()
         await self._require_standing(handoff, "output", one)
         step = f"{handoff.id}/output"
         if one.spec.kind == "code":
@@ -227,34 +244,6 @@ class SpecialistDirectory(AgentListing):
                 raise UseFailed(f"The request {request.name} to {request.host} failed: {reply.error}.", counts=True)
             replies[request.name] = self._core.redactor.in_texts(reply.body)
         return replies
-
-    async def _drafted(
-        self,
-        handoff: Handoff,
-        one: Specialist,
-        requests: list[FilledRequest],
-        input: dict[str, Any],
-        replies: dict[str, Any],
-        badge: str,
-    ) -> Return:
-        """A plan for each request that only its person may send. Its reply goes on with this use. Raises PlanRefused."""
-        core = self._core
-
-        def draft(request: FilledRequest, done: Transaction) -> str:
-            arguments = {"role": one.role, "request": request.name, "parameters": request.values, "input": input}
-            arguments |= {"replies": replies} if replies else {}
-            asked = (ProposedOperation(SEND_REQUEST, arguments),)
-            advice = Advice(title=f"{one.role}: {request.name}")
-            proposal = Proposal(OUTSIDE_REQUEST.name, asked, {"use": handoff.id}, advice)
-            return core.plans.draft(done, proposal, self._bench.principal, run_id=self._run.id).plan_id
-
-        plans = []
-        for number, request in enumerate(requests, start=1):
-            step = f"{handoff.id}/draft/{number}"
-            plans.append(await audited_effect(self._run, core.plans.audit, step, partial(draft, request), str))
-        told = ", ".join(f"{each.name} to {each.host} (plan {id})" for each, id in zip(requests, plans, strict=True))
-        answer = f"{badge}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
-        return answer_to(handoff, output={"answer": answer}, plan=plans[0])
 
 
 def manifest_of(one: Specialist) -> AgentManifest:
