@@ -54,11 +54,6 @@ class SpecialistRunCommand(RunBase):
     )
     budget: Annotated[BudgetConfig, Field(description="What the run may spend.")] = BudgetConfig()
 
-    @property
-    def topic(self) -> str:
-        """Its title where the person gave none."""
-        return ""
-
 
 class CreateSpecialistCommand(SpecialistRunCommand):
     """Has a specialist designed, reviewed and tested. Its person confirms a plan before it is trained and registered."""
@@ -91,6 +86,7 @@ class CreateSpecialistCommand(SpecialistRunCommand):
 
     @property
     def topic(self) -> str:
+        """Its title where the person gave none."""
         return first_sentence(self.request) or self.request
 
 
@@ -120,7 +116,7 @@ def foresee(command: SpecialistRunCommand, premises: Premises) -> None:
         premises.store.read(lambda tx: examinable(tx, role, principal_in(tx, user)))
 
 
-def admit(command: SpecialistRunCommand, premises: Premises) -> Admission:
+def admit(command: CreateSpecialistCommand | TrainSpecialistCommand, premises: Premises) -> Admission:
     """The run has a lane of its own, since it may wait long, and a page that is its person's alone."""
     # The path is made of the title, and no path is masked later.
     title = premises.redactor.redact(command.title or plain_line(command.topic, _TITLE_CHARS))

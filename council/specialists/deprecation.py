@@ -72,17 +72,14 @@ class SpecialistKeeper:
     async def look(self) -> None:
         """Does all that is due now. Raises StorageFailed."""
         every, marks = await asyncio.to_thread(lambda: (specialists(self.store), self.store.read(_marks)))
-        if self._due(every, marks):
+        if due(every, marks, epoch_ms(self.clock)):
             self.audit.settle(await self.store.write(self.do))
-
-    def _due(self, every: Sequence[Specialist], marks: Mapping[str, str]) -> list[Chore]:
-        return due(every, marks, epoch_ms(self.clock))
 
     def do(self, tx: Tx) -> Transaction:
         """All that is due, with its record and its notifications."""
         done, now_ms = self.audit.join(tx), epoch_ms(self.clock)
         administrators = [STEWARD.id, *(row[0] for row in tx.execute(sql.ADMINISTRATORS).fetchall())]
-        for chore in self._due(rows_in(tx.execute, sql.ALL), _marks(tx)):
+        for chore in due(rows_in(tx.execute, sql.ALL), _marks(tx), now_ms):
             one = chore.specialist
             tell = partial(notify, tx.core, now_ms=now_ms)
             if chore.what == "tell_eligible":

@@ -25,12 +25,7 @@ from council.specialists.specialist_spec import (
 )
 
 Value = str | int | float | bool
-_TYPES: Mapping[str, Any] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-}
+_TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
 
 class ParameterRefused(CouncilError):
