@@ -17,8 +17,8 @@ _STOP = (
 )
 _ORDERS = r"(?:instructions?|prompts?|directives?|guidelines?|rules?|persona|laws|constraints|guardrails?|system prompt|orders)"
 _POLITE = (
-    r"(?:(?:please|kindly|now|important|attention|note|system|assistant|ai|agents?|admin|override"
-    r"|all agents)\b[:,!. ]*){0,3}"
+    r"(?:(?:please|kindly|now|important|attention|note|system|assistant|ai|agents?|admin|override|all agents)\b"
+    r"[:,!. ]*){0,3}"
 )
 _DROP = r"(?:ignore|disregard|forget|override|discard|stop following|do not follow|don't follow)"
 # To a model that reads: as a sentence of its own, not in the middle of one that tells about it.
@@ -27,8 +27,7 @@ _OVERRIDES = tuple(
     for pattern in (
         rf"^{_POLITE}(?:you (?:must|should|will) )?(?:now )?{_DROP} (?:(?:all|any|of|the|these|those|other|your|my|our) )*"
         rf"(?:previous|prior|earlier|above|preceding|existing|original|your|system|safety|all) (?:(?:system|safety|of|the"
-        rf"|your) )*"
-        rf"{_ORDERS}{_STOP}",
+        rf"|your) )*{_ORDERS}{_STOP}",
         rf"^{_POLITE}{_DROP} (?:everything|all)(?: that)? (?:you (?:were|have been|are) (?:told|given)|above|before"
         rf"|said before){_STOP}",
         r"^(?:your|the|all|my) (?:previous|prior|earlier|old) (?:instructions|rules|orders|directives) "
@@ -40,14 +39,12 @@ _OVERRIDES = tuple(
         r"^(?:you must |you will )?(?:now )?act as (?:an? )?(?:unrestricted|unfiltered|uncensored|jailbroken)\b",
         r"^(?:[\[<|]+|#{1,6} ?)? ?(?:system|developer|administrator|admin|steward|instructions?|inst|im_start)(?: (?:prompt"
         r"|message|override|note|instruction))?[\]>|]* ?:? ?(?:you (?:must|are|will|may|should)|ignore|disregard|reveal"
-        r"|approve|execute"
-        r"|send|read|output|request)\b",
+        r"|approve|execute|send|read|output|request)\b",
         r"^as your (?:developer|administrator|creator|steward|owner),? i (?:order|command|instruct|authori[sz]e|tell)\b",
         r"^(?:from now on|in (?:every|each|all|any) (?:future|later|subsequent) (?:tasks?|runs?|sessions?|deliberations?"
         r"|conversations?)"
         r"|whenever you are asked(?: \w+){0,4}),? ?(?:whenever you are asked(?: \w+){0,4},? )?(?:you (?:must|will|should"
-        r"|are)|always|never"
-        r"|first|approve|recommend|read|request|say|answer|ignore)\b",
+        r"|are)|always|never|first|approve|recommend|read|request|say|answer|ignore)\b",
         rf"^(?:please )?(?:reveal|print|output|repeat|show|send|leak)(?: me| us)? (?:(?:your|the|all|any|of|every|hidden|full) )*"
         rf"(?:system prompt|hidden prompt|api keys?|secrets|credentials|passwords|\.env(?: file)?){_STOP}",
     )
@@ -55,8 +52,7 @@ _OVERRIDES = tuple(
 # What a rule lets its agent do: in the imperative, or as something that it may.
 _MAY = (
     r"(?:^|[,;:] |\b(?:and|then|or) |\byou (?:may|can|must|should|will|are (?:allowed|free|permitted|entitled) to"
-    r"|have the right to) )"
-    r"(?:always |also |simply |just |please |silently |automatically )*"
+    r"|have the right to) )(?:always |also |simply |just |please |silently |automatically )*"
 )
 _POWERS = (
     r"(?:guardian|ministers?|conductor|safety (?:checks?|review|layer)|sandbox|audit(?: log)?|approvals?|allowlists?|permissions?"
@@ -99,8 +95,7 @@ _CLAIMS = tuple(
 )
 _DENIAL = re.compile(
     r"\b(?:never|not|don't|cannot|can't|no agent|nobody|refuse\w*|forbidden|prohibited|must not|may not|avoid"
-    r"|detect\w*|report\w*"
-    r"|warn\w*|flag\w*|attempts? to|tries to|asks? (?:you|it|them) to|who|that|which|if|when|whether)\b"
+    r"|detect\w*|report\w*|warn\w*|flag\w*|attempts? to|tries to|asks? (?:you|it|them) to|who|that|which|if|when|whether)\b"
 )
 
 
@@ -125,8 +120,7 @@ _ADDRESSES = tuple(
     for pattern in (
         rf"\b(?:if|since|because|as|in case|when|unless|should|assuming)(?: that)? you(?: are|'re| be| happen to be) {_MACHINE}",
         rf"^{_POLITE}(?:dear|hello|hi|hey|attention|note (?:to|for)|notes? for|instructions? (?:to|for)|message (?:to|for)"
-        rf"|memo to|prompt for|to|for|calling|listen) {_MACHINE}(?:\W*$|[,:!]| (?:that|who|which"
-        rf"|{_READS})\b)",
+        rf"|memo to|prompt for|to|for|calling|listen) {_MACHINE}(?:\W*$|[,:!]| (?:that|who|which|{_READS})\b)",
         r"\b(?:prompt for|note to|note for|instructions? for|to|dear) (?:the )?(?:model|automated \w+|[a-z_]+ agent)[,:]",
         rf"^\W*{_MACHINE}[,:] (?:please\b|you (?:must|should|will)\b|only\b|do not\b|don't\b|{_DOES}\b)",
         rf"^\W*{_MACHINE} {_MUST}",

@@ -26,10 +26,9 @@ POSTURES: dict[Posture, str] = {
 
 # A deed that this council cannot have done: it reads and writes down a decision, nothing else.
 _DEED = re.compile(
-    r"\b(?:i|we|the council) (?:have |has |'ve )?(?:already |just |successfully )?(?:sent (?:the|an|your"
-    r"|a) (?:e-?mail|message|payment)|deployed (?:the|it|your)"
-    r"|deleted the|dropped the|transferred the|executed the|installed the|called the|phoned|paid the"
-    r"|booked (?:the|a|your)|signed the|pushed (?:the|it) to)\b"
+    r"\b(?:i|we|the council) (?:have |has |'ve )?(?:already |just |successfully )?(?:sent (?:the|an|your|a)"
+    r" (?:e-?mail|message|payment)|deployed (?:the|it|your)|deleted the|dropped the|transferred the"
+    r"|executed the|installed the|called the|phoned|paid the|booked (?:the|a|your)|signed the|pushed (?:the|it) to)\b"
 )
 
 _HIDDEN = "it carries a message in characters that nobody sees"
