@@ -5,15 +5,14 @@ The run that designed the specialist waits for this plan, trains the specialist,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pydantic import StrictStr
 
 from council.ids import Clock, Principal, epoch_ms
-from council.plans.approval import Proposal, ProposedOperation
-from council.plans.plan import Advice, PlanKind
+from council.plans.plan import PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
@@ -53,26 +52,14 @@ def findings_of(
     """The ministers' words on a design that they let pass, and what it needs, line by line."""
     told = [f"Guardian: {judged.verdict}, risk {judged.risk_level}: {judged.reason}.", "Validator: VALID."]
     told.append(f"Auditor: {audited.verdict}." + "".join(f" {finding}." for finding in audited.findings))
-    hosts = ", ".join(dict.fromkeys(request.host for request in spec.requests))
-    if hosts:
-        told.append(
-            f"It asks {hosts}. In training its mock replies answer; whatever changes something is a plan each time."
-        )
+    if hosts := ", ".join(dict.fromkeys(request.host for request in spec.requests)):
+        said = "In training its mock replies answer; whatever changes something is a plan each time."
+        told.append(f"It asks {hosts}. {said}")
     told += [f"It needs your credential {name}, and keeps no value." for name in spec.credentials]
     told += [f"When this was drafted, {name} was not stored: {stored_by(user, spec.role, name)}." for name in missing]
     if modules := only_docker(spec):
         told.append(f"It imports {', '.join(modules)}, which only a container has.")
     return tuple(told)
-
-
-def proposal_of(
-    spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], scope: Mapping[str, Any], revises: str = ""
-) -> Proposal:
-    """The plan for a person. `revises` is the one that an earlier try of the run left."""
-    given = {"spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
-    advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
-    asked = (ProposedOperation("createSpecialist", given),)
-    return Proposal(CREATION.name, asked, scope, advice, revises)
 
 
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
@@ -102,11 +89,8 @@ def creation_tools(clock: Clock) -> list[Tool]:
         plan_id, drafted, results = registry.training_in(tx, arguments.run)
         own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
         if any(one.scope == "user" for one in own) and spec.role != arguments.changes:  # it came while this one waited
-            message, fix = (
-                f"You have a specialist {spec.role} already.",
-                f"`council specialists create … --changes {spec.role}` gives it a new version",
-            )
-            raise CreationRefused("duplicate", message, fix=fix)
+            fix = f"`council specialists create … --changes {spec.role}` gives it a new version"
+            raise CreationRefused("duplicate", f"You have a specialist {spec.role} already.", fix=fix)
         parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")
         if avg_confidence(results) < MIN_CONFIDENCE:
             return ToolResult.refused("training_failed", "no training of it has passed")

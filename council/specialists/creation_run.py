@@ -8,6 +8,7 @@ for the design. What code decides alone stands in `creation_gates`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,25 +25,16 @@ from council.errors import CouncilError, GivenCode, ModelError
 from council.ids import readable_json
 from council.llm.structured import ReplyProblem
 from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan, withdraw_plan
-from council.plans.approval import PlanRefused
-from council.plans.plan import Plan
+from council.plans.approval import PlanRefused, Proposal, ProposedOperation
+from council.plans.plan import Advice, Plan
 from council.plans.register import plan_in, plans_of_run
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
 from council.sandbox.job import NoCage
+from council.specialists import creation_gates as gates
 from council.specialists import specialist_registry as registry
 from council.specialists.commands import CreateSpecialistCommand
-from council.specialists.creation_gates import (
-    MAX_CORRECTIONS,
-    CreationRefused,
-    KnownAgent,
-    Likeness,
-    alike_in_meaning,
-    alike_in_words,
-    refuse_known,
-    refuse_one_time,
-    refuse_untrained,
-)
-from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments
+from council.specialists.creation_gates import CreationRefused, KnownAgent, Likeness
+from council.specialists.creation_plan import CREATION, NewSpecialist, findings_of, read_arguments
 from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
 from council.specialists.creation_state import DraftedPlan
 from council.specialists.examination import examined, worth
@@ -153,7 +145,7 @@ class CreationRun(SpecialistWork):
 
         asked = assignment("interview", "")
         reply = await self._object(bench, "interview", designer, asked.interview(), InterviewReply)
-        refuse_one_time(reply.frequency)
+        gates.refuse_one_time(reply.frequency)
         if not reply.question.strip():
             return asked
         answer = await self._ask_person("interview", reply.question)
@@ -167,7 +159,7 @@ class CreationRun(SpecialistWork):
             raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
         sent_back, why = "", ""
         examples = [case.model_dump() for case in self._command.examples]
-        for number in range(1, MAX_CORRECTIONS + 2):
+        for number in range(1, gates.MAX_CORRECTIONS + 2):
             step = f"design/{number}"
             messages = assignment.design(bench.tools, [agent.id for agent in known], changes, sent_back)
 
@@ -191,10 +183,9 @@ class CreationRun(SpecialistWork):
                 return spec
             last = bench.fenced(readable_json(msgspec.to_builtins(spec)), f"{step}.last")
             sent_back = f"# Your last design\n\n{last}\n\n# Why it was sent back\n\n{bench.fencer.line(why)}"
-        message = f"Every design of it was sent back, after {MAX_CORRECTIONS} corrections, too. The last reason: {why}."
-        raise CreationRefused(
-            "design_blocked", message, fix="ask for something that needs less, or say more precisely what"
-        )
+        tries, fix = gates.MAX_CORRECTIONS, "ask for something that needs less, or say more precisely what"
+        message = f"Every design of it was sent back, after {tries} corrections, too. The last reason: {why}."
+        raise CreationRefused("design_blocked", message, fix=fix)
 
     async def _known(self, bench: Bench, step: str) -> tuple[KnownAgent, ...]:
         reachable = partial(self._agents, bench)
@@ -207,19 +198,17 @@ class CreationRun(SpecialistWork):
         settings, review = self._core.settings, Part("review")
 
         async def compare() -> Likeness:
-            if bench.equipment.embedder is None:
-                return alike_in_words(spec.purpose, others)
-            most = {True: settings.verified_match, False: settings.unverified_match}
-            try:
-                return await alike_in_meaning(spec.purpose, others, bench.equipment.embedder, most)
-            except (ModelError, BudgetSpent):
-                return alike_in_words(spec.purpose, others)
+            if bench.equipment.embedder is not None:
+                most = {True: settings.verified_match, False: settings.unverified_match}
+                with contextlib.suppress(ModelError, BudgetSpent):
+                    return await gates.alike_in_meaning(spec.purpose, others, bench.equipment.embedder, most)
+            return gates.alike_in_words(spec.purpose, others)
 
         name = f"{step}/duplicates"
         likeness = await bench.run.step(name, compare, type=Likeness, durable=False, part=review)
         for call in likeness.calls:
             bench.calls.append(ModelCall(name, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
-        refuse_known(spec, self._command.changes or "", others, likeness)
+        gates.refuse_known(spec, self._command.changes or "", others, likeness)
         name, asked = f"{step}/safety_reviewer", as_agent_spec(spec)
         safety = partial(guardian, asked, bench.tools)
         reviewed = await bench.run.look(name, safety, type=GuardianVerdict, part=review)
@@ -241,12 +230,9 @@ class CreationRun(SpecialistWork):
                 count = max(HALF, len(spec.examples)) - len(own)
                 told = "\n".join(f"- {fault}" for fault in faults)
                 messages = assignment.cases(spec, count, hidden=half == "hidden", faults=told)
-                reply = (
-                    await self._object(bench, f"tests/{number}/{half}", tester, messages, CasesReply)
-                    if count
-                    else CasesReply.model_construct(cases=[])
-                )
-                kept = reply.cases[: count if half == "visible" else None]
+                step = f"tests/{number}/{half}"
+                cases = (await self._object(bench, step, tester, messages, CasesReply)).cases if count else []
+                kept = cases[: count if half == "visible" else None]
                 halves.append((*own, *(TestCase(case.input, case.expected_output) for case in kept)))
                 kinds |= {case.kind for case in kept}
             suite = TestSuite(*halves)
@@ -259,7 +245,15 @@ class CreationRun(SpecialistWork):
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
         """The plan with what the ministers found, written with its approval in one transaction."""
-        core, run, step = self._core, self._run, self._plan_step()
+        core, run, last = self._core, self._run, 1
+        while run.recorded(f"plan/{last + 1}"):
+            last += 1
+        step = "plan" if last == 1 else f"plan/{last}"
+        drafted = None if run.is_closed else run.value(step, DraftedPlan)
+        if drafted is not None:  # a further plan where this one ended with an earlier end of the run
+            plan = self._plan(drafted.plan_id)
+            if plan.stored in ("failed", "expired") and plan.handed_ms is None:
+                step = f"plan/{last + 1}"
         missing = () if run.recorded(step) else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
@@ -268,26 +262,15 @@ class CreationRun(SpecialistWork):
 
         def write(done: Transaction) -> DraftedPlan:
             scope = {"run": run.id, "model": self.state.model, "changes": self._command.changes or ""}
-            asked = proposal_of(spec, suite, findings, scope, left)
+            given = {"spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
+            advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
+            asked = Proposal(CREATION.name, (ProposedOperation("createSpecialist", given),), scope, advice, left)
             plan = core.plans.draft(done, asked, core.principal_of(run), run_id=run.id)
             held = [name for name in spec.credentials if name not in missing]
             registry.approval_drafted(done.tx, plan, spec, suite, user=self._user, run_id=run.id, provided=held)
             return DraftedPlan(plan.plan_id, findings)
 
         return await audited_effect(run, core.plans.audit, step, write, DraftedPlan)
-
-    def _plan_step(self) -> str:
-        """The step of the run's newest plan: a further one where that plan ended with an earlier end of the run."""
-        run, last = self._run, 1
-        while run.recorded(f"plan/{last + 1}"):
-            last += 1
-        step = "plan" if last == 1 else f"plan/{last}"
-        drafted = None if run.is_closed else run.value(step, DraftedPlan)
-        if drafted is not None:
-            plan = self._plan(drafted.plan_id)
-            if plan.stored in ("failed", "expired") and plan.handed_ms is None:
-                return f"plan/{last + 1}"
-        return step
 
     async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
         """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""
@@ -343,13 +326,12 @@ class CreationRun(SpecialistWork):
         """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""
         state, spec, suite = self.state, approved.spec, approved.suite
         state.results = results = await examined(self._core, bench, model_of, spec, suite)
-        refuse_untrained(suite, results, f"`council retry {self._run.id} --from design/1` designs it again")
+        gates.refuse_untrained(suite, results, f"`council retry {self._run.id} --from design/1` designs it again")
         state.comparison = told = await worth(bench, model_of, self._command.request, spec, suite, results)
         if told.is_better:
             return
         answer = await self._ask_person("worth", f"{told} Answer `{_KEEP}` to register it all the same.")
         if answer.strip(" `.!").casefold() != _KEEP:
             message = f"The specialist {spec.role} is not worth having, and you did not keep it."
-            raise CreationRefused(
-                "not_worth_having", message, fix="`council ask` has the model do it without a specialist"
-            )
+            fix = "`council ask` has the model do it without a specialist"
+            raise CreationRefused("not_worth_having", message, fix=fix)
