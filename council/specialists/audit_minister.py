@@ -40,9 +40,8 @@ def audited(one: Specialist, rows: Sequence[TelemetryRow]) -> AuditReport:
     if uses and len(failed) >= _HIGH_FAILURE_RATE * len(uses):
         found.append(f"{len(failed)} of {len(uses)} uses failed")
     errors = Counter(plain_line(row.error, _ERROR_CHARS) for row in failed if row.error)
-    found += [
-        f"{count} uses met the same error: {error}" for error, count in errors.most_common(_OFTEN) if count >= _OFTEN
-    ]
+    often = [(error, count) for error, count in errors.most_common(_OFTEN) if count >= _OFTEN]
+    found += [f"{count} uses met the same error: {error}" for error, count in often]
     if objections := sum(row.objected for row in uses):
         found.append(f"people objected to {objections} of {len(uses)} uses")
     in_suite = [row for row in rows if row.kind == "training" and row.run_id == one.suite_run and not row.success]
@@ -57,9 +56,8 @@ def proposals(one: Specialist, failed: Sequence[TelemetryRow]) -> Iterator[Propo
     if twice:  # one at a time: each plan is a version
         yield ProposedOperation("removeRule", {"specialist": one.id, "number": twice[0]})
         return
-    if any(
-        finding.startswith("no rule says what it does when") for finding in auditor(as_agent_spec(one.spec)).findings
-    ):
+    findings = auditor(as_agent_spec(one.spec)).findings
+    if any(finding.startswith("no rule says what it does when") for finding in findings):
         yield ProposedOperation("addRule", {"specialist": one.id, "rule": _UNSURE})
         return
     fields = ", ".join(one.spec.output_schema.get("required", ()))

@@ -228,14 +228,13 @@ class Registrar:
                 self.execute(sql.DEPRECATE, (other.id,))
             self.execute(sql.PROMOTE, (self.principal.id, self.now_ms, one.id))
             everybody = [row[0] for row in self.execute(sql.USERS, ()).fetchall()]
-            notify(
-                self.connection, everybody, f"The specialist {one.role} is verified: everybody can use it.", self.now_ms
-            )
+            told = f"The specialist {one.role} is verified: everybody can use it."
+            notify(self.connection, everybody, told, self.now_ms)
 
         findings = auditor(as_agent_spec(one.spec)).findings
         suite = f"{one.avg_confidence:.3f} by {one.suite_model or 'no model'}"
-        figures = [f"uses: {one.execution_count}", f"succeeded: {one.success_count}", f"latest suite: {suite}"]
-        figures.append(f"version: {one.version}")
+        figures = [f"uses: {one.execution_count}", f"succeeded: {one.success_count}"]
+        figures += [f"latest suite: {suite}", f"version: {one.version}"]
         differences = (
             Difference("status", "unverified, only for its creator", "verified, for everybody"),
             Difference("figures", "", "\n".join(figures)),
@@ -249,9 +248,8 @@ class Registrar:
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """Makes it its creator's alone again."""
         if not self.principal.is_administrator:
-            raise SpecialistRefused(
-                "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
-            )
+            fix = "ask an administrator of this home"
+            raise SpecialistRefused("Only an administrator demotes a specialist.", fix=fix)
         if one.status != "verified":
             raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only a verified specialist is demoted")
         own = next((row[0] for row in self.execute(sql.OWN, (one.created_by, one.role)).fetchall()), None)
@@ -267,7 +265,6 @@ class Registrar:
         )
 
     def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """Takes it out of use."""
         require_keeper(one, self.principal)
         change = Difference("status", one.status, "deprecated")
         return LifecycleChange(
@@ -298,12 +295,9 @@ class Registrar:
         return LifecycleChange(f"Forks {one.role} of {one.created_by} as your own {role}", write)
 
     def add_rule(self, one: Specialist, asked: NewRule) -> LifecycleChange:
-        """Makes a version with one more rule."""
-        rules = (*one.spec.dna_rules, asked.rule)
-        return self._with_rules(one, rules, f"adds a rule: {asked.rule}")
+        return self._with_rules(one, (*one.spec.dna_rules, asked.rule), f"adds a rule: {asked.rule}")
 
     def remove_rule(self, one: Specialist, asked: OldRule) -> LifecycleChange:
-        """Makes a version with one rule less."""
         rules = list(one.spec.dna_rules)
         if asked.number > len(rules):
             raise SpecialistRefused(f"{one.role} has {len(rules)} rules.", fix=f"give a number from 1 to {len(rules)}")
@@ -319,11 +313,8 @@ class Registrar:
             raise SpecialistRefused(f"{one.role} has version {one.version} already.", fix="name another version")
         encoded = msgspec.json.encode(older.spec).decode()
         write = partial(self.execute, sql.CHANGE, (encoded, older.version, one.id))
-        shown, summary = (
-            _differences(one.spec, older.spec),
-            f"Takes {one.role} from version {one.version} to {older.version}",
-        )
-        return LifecycleChange(summary, write, shown, inverse=_back_to(one))
+        summary = f"Takes {one.role} from version {one.version} to {older.version}"
+        return LifecycleChange(summary, write, _differences(one.spec, older.spec), inverse=_back_to(one))
 
     # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

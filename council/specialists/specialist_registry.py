@@ -65,9 +65,8 @@ class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
         lines = []
         if self.status != "verified":
             figure = "" if self.avg_confidence is None else f" It reached {self.avg_confidence:.2f} in its own tests."
-            lines.append(
-                f"**Unverified specialist** {self.role}, version {self.version}, made for {self.created_by}.{figure}"
-            )
+            told = f"{self.role}, version {self.version}, made for {self.created_by}.{figure}"
+            lines.append(f"**Unverified specialist** {told}")
         if self.has_new_model(model) and model:
             told = f"{self.role} was tested with {self.suite_model}, and {model} answers now."
             lines.append(f"**Not yet tested with this model:** {told}")
