@@ -227,9 +227,8 @@ def _foreseen(
 def _failed(plans: Plans, done: Transaction, plan: Plan, error: ErrorRef) -> PlanEnding:
     error = msgspec.structs.replace(error, message=plans.redactor.redact(error.message))
     plan = msgspec.structs.replace(plan, stored="failed", outcome=error.message)
-    plans.refused(
-        done, "apply", plan.principal, PlanRefused(GivenCode(error.code), error.message, fix=error.fix, plan=plan)
-    )
+    refusal = PlanRefused(GivenCode(error.code), error.message, fix=error.fix, plan=plan)
+    plans.refused(done, "apply", plan.principal, refusal)
     return PlanEnding(change_plan(done.tx, plan), error)
 
 

@@ -164,11 +164,7 @@ PLAN_TYPES = (
     CommandType(RejectCommand, admit_decision, foresee=foresee),
     # A file that failed would lie there with its token.
     CommandType(
-        ApplyCommand,
-        admit_plan_run,
-        names=frozenset({"plan", "token"}),
-        keeps_failed_file=False,
-        foresee=foresee,
+        ApplyCommand, admit_plan_run, names=frozenset({"plan", "token"}), keeps_failed_file=False, foresee=foresee
     ),
     CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"}), foresee=foresee),
 )

@@ -18,14 +18,8 @@ TOKEN_PREFIX = "council-plan-1."  # noqa: S105  the shape in `issued_keys`, and 
 
 def confirmation_token(plan: Plan, key: Key) -> str:
     """The token of a confirmed plan: user, plan, hash and expiry, and a signature over them."""
-    claims = canonical_json(
-        {
-            "userId": plan.principal,
-            "draftId": plan.plan_id,
-            "planHash": plan.hash,
-            "expiresAt": plan.confirmed_until_ms,
-        }
-    )
+    told = {"userId": plan.principal, "draftId": plan.plan_id, "planHash": plan.hash}
+    claims = canonical_json({**told, "expiresAt": plan.confirmed_until_ms})
     signature = hmac.digest(key.derive("confirmation"), claims, "sha256")
     return f"{TOKEN_PREFIX}{_base64(claims)}.{_base64(signature)}"
 
