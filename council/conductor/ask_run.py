@@ -24,16 +24,7 @@ from council.conductor.dispatch import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
 from council.conductor.own_agents import OwnAgents, agent_system, own_manifests
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
-from council.conductor.routing import (
-    AgentPicks,
-    Analysis,
-    Route,
-    Routing,
-    by_name,
-    for_reading,
-    route_parts,
-    usable,
-)
+from council.conductor.routing import AgentPicks, Analysis, Route, Routing, by_name, for_reading, route_parts, usable
 from council.conductor.stock_replies import MOMENTS
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of, temporary_id
 from council.conductor.understanding import Understanding, checked, question

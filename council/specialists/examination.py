@@ -20,14 +20,7 @@ from council.specialists.specialist_registry import SpecialistVersion
 from council.specialists.specialist_run import SpecialistWork
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, TrainingGain, compared
-from council.specialists.training import (
-    ask_specialist,
-    baseline_system,
-    cage_of,
-    in_training,
-    specialist_system,
-    train,
-)
+from council.specialists.training import ask_specialist, baseline_system, cage_of, in_training, specialist_system, train
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench

@@ -17,12 +17,7 @@ import msgspec
 from council.errors import CouncilError
 from council.ids import canonical_json, sha256_hex
 from council.safety.untrusted import plain_line
-from council.specialists.specialist_spec import (
-    MAX_PARAMETER_CHARS,
-    PLACEHOLDER,
-    CredentialHeader,
-    RequestTemplate,
-)
+from council.specialists.specialist_spec import MAX_PARAMETER_CHARS, PLACEHOLDER, CredentialHeader, RequestTemplate
 
 Value = str | int | float | bool
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}

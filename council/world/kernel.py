@@ -20,14 +20,7 @@ from typing import Any
 
 from council.world.rule_changes import Mechanism, Verdict, flaw_in
 from council.world.torus import Shape, beside, centre, distance, squared_distance
-from council.world.world_rules import (
-    FULL_VITALITY,
-    MAX_ACTIONS,
-    MAX_AGE,
-    RULES,
-    UNIT,
-    ageing,
-)
+from council.world.world_rules import FULL_VITALITY, MAX_ACTIONS, MAX_AGE, RULES, UNIT, ageing
 
 _CONTENT_AT = 6  # cells from which a member without a player takes no more
 
