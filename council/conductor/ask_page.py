@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from council.artifacts.page import Footnote, Page, PageRequest, Table
+from council.artifacts.page import Page, PageRequest, Table
 from council.conductor.ask_state import AskState, is_unanswered, status_of
 from council.conductor.dispatch import CONDUCTOR_ID
 from council.conductor.routing import Route
@@ -103,19 +103,7 @@ def build_page(state: AskState, finish: Finish | None) -> Page:
             else PageRequest(item.asked_by, item.argument, "refused", item.error)
             for item in state.inputs
         ),
-        footnotes=tuple(
-            Footnote(
-                item.id,
-                item.path,
-                item.first_line,
-                item.last_line,
-                item.sha256,
-                item.title,
-                f"Read for {item.asked_by}.",
-            )
-            for item in evidence
-            if item.id
-        ),
+        footnotes=tuple(item.footnote(f"Read for {item.asked_by}.") for item in evidence if item.id),
         tables=tuple(_tables(state)),
     )
 
@@ -183,7 +171,6 @@ def _evidence(state: AskState) -> list[Evidence]:
 
 def account_of(state: AskState, finish: Finish | None) -> Account:
     """The account of a request, for `council explain`."""
-    roles = list(dict.fromkeys(call.role for call in state.calls if call.role))
     ended = finish is not None and finish.error is None
     failed = bool(state.results) and not state.spoken
     routed = "; ".join(
@@ -191,16 +178,12 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
         + (f", out of {', '.join(one.agent for one in route.candidates)}" if route.candidates else "")
         for route in state.routes
     )
-    return Account(
-        protocol="ask",
-        roles=tuple(roles),
-        model=state.model,
-        calls=state.priced_calls,
+    why = f"{'nobody could answer the request' if failed else 'the request was answered'} ({routed})"
+    return state.account(
+        "ask",
+        build_page(state, finish),
         reads=tuple(item.as_read() for item in _evidence(state)),
         sources=tuple(item.source() for item in _evidence(state) if item.id),
         stopped=("unanswered" if failed else "answered") if ended else "",
-        stopped_because=f"{'nobody could answer the request' if failed else 'the request was answered'} ({routed})"
-        if ended
-        else "",
-        page=build_page(state, finish),
+        stopped_because=why if ended else "",
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from council.artifacts.page import Footnote, Outcome, Page, PageRequest, PageSpeech, Round
+from council.artifacts.page import Outcome, Page, PageRequest, PageSpeech, Round
 from council.deliberation.names import listed
 from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
@@ -53,8 +53,7 @@ def build_page(state: PageState) -> Page:
         given = item.asked_by == STEWARD_INPUT
         how = "Given with the command." if given else f"Asked for by {item.asked_by}, round {item.round}."
         if item.id:
-            place = (item.id, item.path, item.first_line, item.last_line)
-            footnotes.append(Footnote(*place, item.sha256, item.title, how))
+            footnotes.append(item.footnote(how))
     return Page(
         title=state.header.title,
         front_matter={

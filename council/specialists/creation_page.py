@@ -54,15 +54,12 @@ def build_page(state: CreationState, finish: Finish | None) -> Page:
 def account_of(state: CreationState, protocol: str, finish: Finish | None) -> Account:
     """The account, for `council explain`."""
     ended = finish is not None and finish.error is None
-    return Account(
-        protocol=protocol,
-        roles=tuple(dict.fromkeys(call.role for call in state.calls if call.role)),
-        model=state.model,
-        calls=state.priced_calls,
+    return state.account(
+        protocol,
+        build_page(state, finish),
         reads=tuple(item.as_read() for item in (state.bench.evidence if state.bench else ())),
         stopped="registered" if ended else "",
         stopped_because=state.outcome.rstrip(".") if ended else "",
-        page=build_page(state, finish),
     )
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
+from council.artifacts.page import Page
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.engine.open_questions import ask_person
@@ -24,6 +25,7 @@ from council.engine.runs import Finish, Outcome, Run
 from council.ids import Principal, readable_json, sha256_hex
 from council.llm.base import NOBODY, Message, TurnInfo
 from council.llm.structured import Check, parse
+from council.turns.account import Account
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, mend, read_block
 from council.turns.costs import priced, sum_of, tokens_of, told_cost
@@ -240,6 +242,10 @@ class BenchState:
         return Outcome(
             status, page.encode(), model=self.model, calls=len(results), tokens=spent, cost_usd=self._cost, **own
         )
+
+    def account(self, protocol: str, page: Page, **own: Any) -> Account:
+        roles = tuple(dict.fromkeys(call.role for call in self.calls if call.role))
+        return Account(protocol=protocol, roles=roles, model=self.model, calls=self.priced_calls, page=page, **own)
 
     @property
     def _cost(self) -> float | None:

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from council.artifacts.page import Footnote
 from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall
 from council.safety.untrusted import plain_line
@@ -67,6 +68,9 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         else:  # a refusal, or what was given before
             told |= {"first_line": 0, "last_line": 0}
         return convert(told, RequestEntry)
+
+    def footnote(self, how: str) -> Footnote:
+        return Footnote(self.id, self.path, self.first_line, self.last_line, self.sha256, self.title, how)
 
     def source(self) -> Source:
         return Source(self.id, self.path, self.text, self.first_line, self.sha256)
