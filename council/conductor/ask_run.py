@@ -124,9 +124,8 @@ class AskRun:
             understood = await self._understand(bench, start, documents, told)
         state.understood = understood
         lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
-        profiles = await bench.run.look(
-            "temporary", lambda: profiles_of(store, lane), type=dict[str, str], part=Part("agents")
-        )
+        kept = partial(profiles_of, store, lane)
+        profiles = await bench.run.look("temporary", kept, type=dict[str, str], part=Part("agents"))
         for name, profile in profiles.items():
             own.adopt(manifest_of(name, profile, owner))
         routes = await self._route(bench, conductor, understood, directories)
@@ -264,9 +263,8 @@ class AskRun:
         unsure = [route for route in routes if route.asks_first]
         if not unsure:
             return routes
-        known = [
-            bench.say("{agent} (I am {share} sure)", agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure
-        ]
+        sure = "{agent} (I am {share} sure)"
+        known = [bench.say(sure, agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure]
         asked = bench.say(MOMENTS["unsure"], agents=bench.say(" and ").join(known))
         if await self._agrees(bench, conductor, "confirm", asked):
             return tuple(msgspec.structs.replace(route, asks_first=False) for route in routes)
@@ -304,12 +302,7 @@ class AskRun:
         return bench.say(MOMENTS["specialist_asked"])
 
     async def _with_temporary(
-        self,
-        bench: Bench,
-        conductor: Speaker,
-        understood: Understanding,
-        routes: tuple[Route, ...],
-        own: OwnAgents,
+        self, bench: Bench, conductor: Speaker, understood: Understanding, routes: tuple[Route, ...], own: OwnAgents
     ) -> tuple[Route, ...]:
         """The routes with the temporary agents of this conversation: the one that it has, else one made now. A profile that
         the guardrails block is not used, and the page says so."""
@@ -338,9 +331,8 @@ class AskRun:
         if not facts:
             return
         if not preferences.remembers:
-            self.state.beside.append(
-                "Nothing is remembered beyond this conversation. `council prefs set long_term_memory on` allows it."
-            )
+            way = "`council prefs set long_term_memory on` allows it."
+            self.state.beside.append(f"Nothing is remembered beyond this conversation. {way}")
             return
         core, run = self._core, self._run
         operations = tuple(ProposedOperation("keepFact", {"fact": fact}, "") for fact in facts)
@@ -369,9 +361,8 @@ class AskRun:
         outputs = []
         if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
             secret = any(returned.ephemeral for _, returned in state.results)
-            told = "\n".join(
-                [_EPHEMERAL if secret else state.told(formless=False), *(f"({note})" for note in route_notes(state))]
-            )
+            answer = _EPHEMERAL if secret else state.told(formless=False)
+            told = "\n".join([answer, *(f"({note})" for note in route_notes(state))])
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)
         return state.ending(
@@ -381,10 +372,7 @@ class AskRun:
             kept=core.memory.copies(outputs),
             error=error,
             notes=(*notes_of(state, finish), *route_notes(state)),
-            details={
-                "conversation": command.conversation,
-                "routes": [msgspec.to_builtins(route) for route in state.routes],
-            },
+            details={"conversation": command.conversation, "routes": msgspec.to_builtins(list(state.routes))},
         )
 
     def account(self, finish: Finish | None) -> Account:

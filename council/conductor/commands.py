@@ -42,8 +42,7 @@ class AskCommand(RunBase):
     dry_run: Annotated[StrictBool, Field(description="Show how the request would be routed, and stop.")] = False
     end: Annotated[StrictBool, Field(description="End the conversation. What it remembers is deleted.")] = False
     input_artifacts: Annotated[
-        tuple[StrictStr, ...],
-        Field(max_length=MAX_INPUTS, description="Files for the request, relative to the home."),
+        tuple[StrictStr, ...], Field(max_length=MAX_INPUTS, description="Files for the request, relative to the home.")
     ] = ()
     budget: Annotated[BudgetConfig, Field(description="What the request may spend.")] = BudgetConfig()
 

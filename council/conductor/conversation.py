@@ -91,9 +91,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     _require_files(command, premises.root)
     recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
     (before,) = premises.store.read(lambda tx: tx.execute(sql.REQUESTS_IN_LANE, (lane,)).fetchone())
-    name = (
-        f"{slugify(title)}-{before + 1}" if before else slugify(title)
-    )  # no page takes the place of another request's
+    name = slugify(title) + (f"-{before + 1}" if before else "")  # no page takes the place of another request's
     page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{name}.md"
     return Admission(title, page, recorded=recorded, lane=lane)
 

@@ -101,21 +101,17 @@ class Handing:
         while left := [job for job in jobs if job.number not in done]:
             wave = [job for job in left if set(job.uses) <= done.keys()][: 1 if one_at_a_time else None]
             ready = [replace(job, shared=_outputs([done[number][0] for number in job.uses])) for job in wave]
-            first = await all_of(
-                [
-                    self.send(id, job.agent, job.fields, kind, job.shared)
-                    if job.agent
-                    else self._answer_itself(id, job)
-                    for job in ready
-                    for id in [f"handoff-{job.number}"]
-                ]
-            )
+            sends = []
+            for job in ready:
+                id = f"handoff-{job.number}"
+                by_agent = self.send(id, job.agent, job.fields, kind, job.shared) if job.agent else None
+                sends.append(by_agent or self._answer_itself(id, job))
+            first = await all_of(sends)
             # The person is asked in the order of the parts, whichever agent came first: so it is after a restart.
             told = [await self._clarified(job, result, kind) for job, result in zip(ready, first, strict=True)]
             self.bench.spares = True  # what follows comes beside an answer
-            for job, result, below in zip(
-                ready, told, await all_of([self._children(*one) for one in told]), strict=True
-            ):
+            children = await all_of([self._children(*one) for one in told])
+            for job, result, below in zip(ready, told, children, strict=True):
                 done[job.number] = [result, *below]
         return [result for job in jobs for result in done[job.number]]
 
@@ -200,16 +196,9 @@ class Handing:
             if directory is self.own:
                 self.own.adopt(manifest)
             handoff = prepare(
-                id,
-                manifest,
-                offered,
-                type=kind,
-                shared=shared,
-                tools=self.bench.tools,
-                parent=parent,
-                sender=sender,
+                id, manifest, offered, type=kind, shared=shared, tools=self.bench.tools, parent=parent, sender=sender,
                 private=self.private,
-            )
+            )  # fmt: skip
         except (AgentUnknown, MissingContextError) as error:
             self.beyond |= {agent} if isinstance(error, MissingContextError) else set()
             context = HandoffContext({}, tuple(sorted(offered)))
@@ -223,21 +212,15 @@ class Handing:
         for what, words in (("answer", returned.answer or returned.formless_reply), ("question", returned.question)):
             verdict = self.bench.guard.check("decision", words)
             if verdict.blocks:
-                returned = answer_to(
-                    handoff, status="failed", error=f"its {what} was {withheld(verdict)}", plan=returned.plan
-                )
+                why = f"its {what} was {withheld(verdict)}"
+                returned = answer_to(handoff, status="failed", error=why, plan=returned.plan)
         return handoff, returned
 
     async def _answer_itself(self, id: str, job: PartJob) -> Result:
         """The conductor's own answer, in general knowledge."""
         content = {name: value for name, value in {**job.fields, **job.shared}.items() if value not in ("", None)}
-        handoff = Handoff(
-            id=id,
-            from_=CONDUCTOR_ID,
-            to=CONDUCTOR_ID,
-            context=HandoffContext(content),
-            shared=tuple(sorted(job.shared)),
-        )
+        shared = tuple(sorted(job.shared))
+        handoff = Handoff(id=id, from_=CONDUCTOR_ID, to=CONDUCTOR_ID, context=HandoffContext(content), shared=shared)
         self.sent.append(handoff)
         parts = [f"# {name}\n\n{self.bench.fenced(str(value), f'{id}.{name}')}" for name, value in content.items()]
         style = f"\n\nHow they want to be answered:\n{self.style}" if self.style else ""

@@ -55,9 +55,8 @@ def by_words(agents: Sequence[AgentManifest], texts: Sequence[str]) -> Matches:
         for word in _words(text):
             for number in index.get(word, ()):
                 scores[number] = scores.get(number, 0.0) + math.log(1 + len(agents) / len(index[word]))
-        best = [
-            number for number, _ in nlargest(NEAREST_BY_WORDS, scores.items(), key=lambda each: (each[1], -each[0]))
-        ]
+        ranked = nlargest(NEAREST_BY_WORDS, scores.items(), key=lambda each: (each[1], -each[0]))
+        best = [number for number, _ in ranked]
         best += [number for number in range(min(NEAREST_BY_WORDS, len(agents))) if number not in best]
         found.append(tuple(_candidate(agents[number]) for number in best[:NEAREST_BY_WORDS]))
     return Matches(tuple(found))

@@ -140,9 +140,8 @@ def agent_instruction(handoff: Handoff, style: str = "") -> str:
     schema, rules = handoff.expected_output.schema, handoff.safety.additional
     parts = ["Do the task above. Answer in the language of the task, in prose for the person who asked."]
     parts += [f"How they want to be answered:\n{style}"] if style else []
-    parts += (
-        ["Rules of this handoff:\n" + "\n".join(f"{n}. {rule}" for n, rule in enumerate(rules, 1))] if rules else []
-    )
+    numbered = "\n".join(f"{n}. {rule}" for n, rule in enumerate(rules, 1))
+    parts += [f"Rules of this handoff:\n{numbered}"] if rules else []
     parts += [f"`output` must fit this JSON Schema:\n{readable_json(schema)}"] if schema else []
     parts.append(_END.replace("{kept}", readable_json([True] * len(rules))))
     return "\n\n".join(parts)

@@ -90,9 +90,8 @@ class PrefsHandler:
         def write(tx: Tx) -> Transaction:
             user, name = principal.id, command.name
             done = self.audit.join(tx)
-            done.record(
-                "effect", "prefs", user, {"action": command.action, "name": name}
-            )  # a value is the person's own
+            told = {"action": command.action, "name": name}  # a value is the person's own
+            done.record("effect", "prefs", user, told)
             if command.action == "set":
                 tx.execute(sql.SET_PREFERENCE, (user, name, self.redactor.redact(command.value or "")))
                 return done
@@ -134,9 +133,8 @@ def fact_tools(clock: Clock) -> list[Tool]:
 
     def keep_preview(connection: Connection, principal: Principal, arguments: Fact, /) -> Preview:
         if not _kept(tx_over(connection), principal.id).remembers:
-            raise NotOptedIn(
-                "long-term memory is off, so no fact is kept.", fix="`council prefs set long_term_memory on`"
-            )
+            fix = "`council prefs set long_term_memory on`"
+            raise NotOptedIn("long-term memory is off, so no fact is kept.", fix=fix)
         is_known = _fact_id(principal, arguments.fact) in _facts(tx_over(connection), principal.id)
         return Preview(summary=f"Remember: {arguments.fact}", state=str(is_known))
 
