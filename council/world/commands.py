@@ -144,9 +144,8 @@ class WorldHandler:
 
         match command:
             case WorldInitCommand():
-                made = await self.book.make(
-                    command.members, (command.width, command.height), command.seed, command.pace, note
-                )
+                shape = command.width, command.height
+                made = await self.book.make(command.members, shape, command.seed, command.pace, note)
                 said = f"World {made.world_id} has {len(made.members)} members."
             case WorldPauseCommand():
                 await self.book.change(sql.SET_PHASE, ("paused", now.deadline_ms), note)

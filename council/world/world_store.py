@@ -249,13 +249,11 @@ class Book:
             if is_new:
                 undecided = [row[0] for row in tx.execute(sql.UNDECIDED_MECHANISMS).fetchall()]
                 if player.agent_id in undecided:
-                    raise WorldRefused(
-                        "proposal_open", "your last proposal is not decided yet.", fix="wait for its end"
-                    )
+                    told = "your last proposal is not decided yet."
+                    raise WorldRefused("proposal_open", told, fix="wait for its end")
                 if len(undecided) >= MAX_UNDECIDED:
-                    raise WorldRefused(
-                        "too_many_proposals", f"{MAX_UNDECIDED} proposals are not decided yet.", fix="ask again later"
-                    )
+                    told = f"{MAX_UNDECIDED} proposals are not decided yet."
+                    raise WorldRefused("too_many_proposals", told, fix="ask again later")
                 row = (mechanism_id, player.agent_id, _open_round_in(tx).round_id, self._redact(description))
                 tx.execute(sql.ADD_MECHANISM, row)
             return mechanism_id
@@ -302,18 +300,15 @@ class Book:
         if known is not None:
             submission_id, body_before = known
             if body_before != body_sha256:
-                raise WorldRefused(
-                    "idempotency_conflict", "this idempotency key was used for another body in this round.",
-                    fix="use a new key",
-                )  # fmt: skip
+                told = "this idempotency key was used for another body in this round."
+                raise WorldRefused("idempotency_conflict", told, fix="use a new key")
             return submission_id, False
         if now.phase != "accepting" or not self.left_s(now):
             word = now.phase if now.phase != "accepting" else "closed"
             raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
         if player.member_id not in self._now_in(tx)[1].members:
-            raise WorldRefused(
-                "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
-            )
+            told = f"member {player.member_id} is dead."
+            raise WorldRefused("member_dead", told, fix="register again for another one")
         most = MAX_SUBMISSIONS[kind]
         kinds = [row[0] for row in tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id)).fetchall()]
         if kinds.count(kind) >= most:
@@ -501,9 +496,8 @@ class Book:
         for row in tx.execute(statement, values).fetchall():
             one = dict(zip(names, (*row[:5], json.loads(row[5]), json.loads(row[6]), row[7]), strict=True))
             open_one = voted_on.get(one["mechanism_id"])
-            told.append(
-                one | {"yes": list(open_one.yes) if open_one else [], "no": list(open_one.no) if open_one else []}
-            )
+            yes, no = (open_one.yes, open_one.no) if open_one else ((), ())
+            told.append(one | {"yes": list(yes), "no": list(no)})
         return told
 
     def _note_round(
