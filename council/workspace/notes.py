@@ -27,6 +27,13 @@ from council.workspace.tables import note_locks, note_unlocks, notes, projects
 from council.workspace.transaction import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 HIDDEN = "(locked)"
+NOTES = (  # `locked`: it has a lock
+    select(
+        notes, projects.c.org_id, projects.c.name.label("project"), note_locks.c.note_id.is_not(None).label("locked")
+    )
+    .outerjoin_from(notes, projects)
+    .outerjoin(note_locks, note_locks.c.note_id == notes.c.note_id)
+)
 _SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "dklen": 32, "maxmem": 1 << 26}
 _MIN_SECRET_CHARS = 4
 _FREE_TRIES = 5
@@ -66,13 +73,9 @@ def create_note(visit: Visit, arguments: NewNote) -> Change:
     require(visit, "createNote", spot, "project")
     note_id, shown = visit.new_id(), {"title": arguments.title, "content": arguments.content}
     values = {"note_id": note_id, "project_id": arguments.projectId, "author": who, "created_ms": visit.now_ms}
-    return Change(
-        f"A note is added to {where}{f': “{arguments.title}”' if arguments.title else ''}.",
-        (insert(notes).values(**values, **shown),),
-        note_id,
-        differences({}, shown),
-        inverse=Inverse("deleteNote", {"noteId": note_id}),
-    )
+    told = f"A note is added to {where}{f': “{arguments.title}”' if arguments.title else ''}."
+    made, inverse = insert(notes).values(**values, **shown), Inverse("deleteNote", {"noteId": note_id})
+    return Change(told, (made,), note_id, differences({}, shown), inverse=inverse)
 
 
 def update_note(visit: Visit, arguments: NotePatch) -> Change:
@@ -99,15 +102,8 @@ def lock_note(visit: Visit, arguments: OfNote, lock: NoteLock) -> Change:
     """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
     note = open_note(visit, "lockNote", arguments)
     values = {"note_id": note.note_id, "salt": lock.salt, "digest": lock.digest}
-    return Change(
-        f"{_called(note)} is locked.",
-        (
-            delete(note_locks).where(note_locks.c.note_id == note.note_id),
-            insert(note_locks).values(values),
-            _grown(note),
-        ),
-        note.note_id,
-    )
+    old, new = delete(note_locks).where(note_locks.c.note_id == note.note_id), insert(note_locks).values(values)
+    return Change(f"{_called(note)} is locked.", (old, new, _grown(note)), note.note_id)
 
 
 def count_try(visit: Visit, arguments: OfNote) -> NoteLock:
@@ -115,9 +111,8 @@ def count_try(visit: Visit, arguments: OfNote) -> NoteLock:
     WorkspaceRefused, also for the time that earlier wrong ones cost."""
     note, lock = _locked(visit, arguments)
     name = f"{_TRIES}{note.note_id}/{visit.principal.id}"
-    found = {
-        row.name: row.value for row in visit.connection.execute(select(marks).where(marks.c.name.startswith(_TRIES)))
-    }
+    tries = visit.connection.execute(select(marks).where(marks.c.name.startswith(_TRIES)))
+    found = {row.name: row.value for row in tries}
     count, last_ms = map(int, found.get(name, "0 0").split())
     wait_ms = _FIRST_WAIT_MS << min(count - _FREE_TRIES, 20) if count >= _FREE_TRIES else 0
     until_ms = last_ms + min(wait_ms, _LONGEST_WAIT_MS)
@@ -155,18 +150,8 @@ def remove_lock(visit: Visit, arguments: OfNote) -> Change:
 
 
 def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
-    """The note, with `locked`: it has a lock. And where it stands. Raises WorkspaceRefused for one outside the scope."""
-    found = (
-        select(
-            notes,
-            projects.c.org_id,
-            projects.c.name.label("project"),
-            note_locks.c.note_id.is_not(None).label("locked"),
-        )
-        .outerjoin_from(notes, projects)
-        .outerjoin(note_locks, note_locks.c.note_id == notes.c.note_id)
-    )
-    note = visit.connection.execute(found.where(notes.c.note_id == arguments.noteId)).one_or_none()
+    """The note, and where it stands. Raises WorkspaceRefused for one outside the scope."""
+    note = visit.connection.execute(NOTES.where(notes.c.note_id == arguments.noteId)).one_or_none()
     if note is None or arguments.projectId not in (None, note.project_id):
         raise absent("note")
     return note, Spot(note.org_id or "", note.project_id or "", note.author)

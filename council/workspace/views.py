@@ -15,7 +15,7 @@ from council.users.tables import roles, users
 from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
 from council.workspace.functions import GUEST
-from council.workspace.notes import open_note
+from council.workspace.notes import NOTES, open_note
 from council.workspace.organizations import names_of, organization_row, project_row
 from council.workspace.rights import Spot, may, require
 from council.workspace.tables import (
@@ -24,7 +24,6 @@ from council.workspace.tables import (
     events,
     invitations,
     members,
-    note_locks,
     notes,
     organizations,
     permissions,
@@ -126,11 +125,7 @@ def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:
         **_told(project, "project_id name description org_id"),
         "tasks": {status: statuses.count(status) for status in sorted(set(statuses))},
         "collaborators": [
-            {
-                **_told(row, "user_id name role"),
-                "hasLeft": bool(row.has_left),
-                "permissions": granted[row.user_id],
-            }
+            {**_told(row, "user_id name role"), "hasLeft": bool(row.has_left), "permissions": granted[row.user_id]}
             for row in _members(visit, project.org_id)
             if row.role != GUEST or granted[row.user_id]
         ],
@@ -178,18 +173,14 @@ def get_task_detail(visit: Visit, arguments: a.OfTask) -> Values:
 
 def list_notes_metadata(visit: Visit, arguments: a.NoteFilter) -> list[Values]:
     """The notes that the principal may see, without what they say, the newest first."""
-    found = (
-        select(notes, projects.c.org_id, projects.c.name.label("project"), note_locks.c.note_id.label("lock"))
-        .outerjoin_from(notes, projects)
-        .outerjoin(note_locks, note_locks.c.note_id == notes.c.note_id)
-    )
+    found = NOTES
     if arguments.projectId is not None:
         found = found.where(notes.c.project_id == arguments.projectId)
     names = names_of(visit)
     return [
         {
             **_told(row, "note_id title"),
-            "locked": row.lock is not None,
+            "locked": bool(row.locked),
             **_author(row, names),
             **_told(row, "project created_ms"),
         }
