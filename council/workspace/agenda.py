@@ -26,14 +26,11 @@ def create_event(visit: Visit, arguments: NewEvent) -> Change:
     zone, event_id = arguments.zone or visit.zone, visit.new_id()
     values = _values({**arguments.model_dump(), "zone": zone})
     whose = {"event_id": event_id, "org_id": org.org_id, "author": visit.principal.id, "created_ms": visit.now_ms}
-    return Change(
-        f"An event is added to {org.name}: “{arguments.title}”, {arguments.date} ({zone}).",
-        (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, zone)),),
-        event_id,
-        differences({}, _shown(values)),
-        ("everybody in this home",) if arguments.public else (f"the members of {org.name}",),
-        Inverse("deleteEvent", {"eventId": event_id}),
-    )
+    made = insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, zone))
+    audience = ("everybody in this home",) if arguments.public else (f"the members of {org.name}",)
+    told = f"An event is added to {org.name}: “{arguments.title}”, {arguments.date} ({zone})."
+    inverse = Inverse("deleteEvent", {"eventId": event_id})
+    return Change(told, (made,), event_id, differences({}, _shown(values)), audience, inverse)
 
 
 def update_event(visit: Visit, arguments: EventPatch) -> Change:
@@ -44,15 +41,8 @@ def update_event(visit: Visit, arguments: EventPatch) -> Change:
     back = {name: reminders_of(event) if name == "reminders" else getattr(event, name) for name in values}
     if values:
         values["starts_ms"] = _starts_ms(values.get("date", event.date), values.get("zone", event.zone))
-    return edited(
-        events,
-        event,
-        _called(event),
-        values,
-        Inverse("updateEvent", {"eventId": event.event_id, **back}),
-        shown=_shown,
-        affects=_audience(event),
-    )
+    inverse = Inverse("updateEvent", {"eventId": event.event_id, **back})
+    return edited(events, event, _called(event), values, inverse, shown=_shown, affects=_audience(event))
 
 
 def delete_event(visit: Visit, arguments: OfEvent) -> Change:
@@ -81,17 +71,11 @@ def add_comment(visit: Visit, arguments: NewComment) -> Change:
     comment_id, who = visit.new_id(), visit.principal.id
     values = {"comment_id": comment_id, "task_id": arguments.taskId, "event_id": arguments.eventId, "author": who}
     news = f"{names_of(visit).get(who, who)} commented on “{subject.title}”."
-    return Change(
-        f"A comment is added to “{subject.title}”.",
-        (
-            insert(comments).values(**values, content=arguments.content, created_ms=visit.now_ms),
-            *visit.notice(told, news),
-        ),
-        comment_id,
-        differences({}, {"comment": arguments.content}),
-        (told,) if told not in (None, who) else (),
-        Inverse("removeComment", {"commentId": comment_id}),
-    )
+    made = insert(comments).values(**values, content=arguments.content, created_ms=visit.now_ms)
+    shown, affects = differences({}, {"comment": arguments.content}), (told,) if told not in (None, who) else ()
+    inverse = Inverse("removeComment", {"commentId": comment_id})
+    statements = (made, *visit.notice(told, news))
+    return Change(f"A comment is added to “{subject.title}”.", statements, comment_id, shown, affects, inverse)
 
 
 def remove_comment(visit: Visit, arguments: OfComment) -> Change:

@@ -35,16 +35,11 @@ def create_organization(visit: Visit, arguments: a.NewOrganization) -> Change:
         raise WorkspaceRefused("no_administrator", "The steward cannot be a member of an organization.", fix=fix)
     require(visit, "createOrganization", Spot(), "organization")
     name, key = person(visit, who), {"org_id": visit.new_id()}
-    return Change(
-        f"The organization “{arguments.name}” is created, with {name} as its administrator.",
-        (
-            insert(organizations).values(
-                **key, name=arguments.name, author=visit.principal.id, created_ms=visit.now_ms
-            ),
-            insert(members).values(**key, user_id=who, role=ADMINISTRATOR, created_ms=visit.now_ms),
-        ),
-        key["org_id"],
-    )
+    whose = {"name": arguments.name, "author": visit.principal.id, "created_ms": visit.now_ms}
+    made = insert(organizations).values(**key, **whose)
+    joined = insert(members).values(**key, user_id=who, role=ADMINISTRATOR, created_ms=visit.now_ms)
+    told = f"The organization “{arguments.name}” is created, with {name} as its administrator."
+    return Change(told, (made, joined), key["org_id"])
 
 
 def update_organization(visit: Visit, arguments: a.OrganizationPatch) -> Change:
@@ -93,14 +88,9 @@ def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
     org = organization_row(visit, arguments.orgId)
     values = {"org_id": asked.org_id, "user_id": asked.user_id, "role": asked.role, "created_ms": visit.now_ms}
     told = f"{person(visit, visit.principal.id)} is now {_A[asked.role]} of {org.name}."
+    joined = insert(members).values(values)
     return Change(
-        told,
-        (
-            _uninvited(asked.org_id, asked.user_id),
-            insert(members).values(values),
-            *visit.notice(asked.author, told),
-        ),
-        org.org_id,
+        told, (_uninvited(asked.org_id, asked.user_id), joined, *visit.notice(asked.author, told)), org.org_id
     )
 
 
@@ -112,43 +102,30 @@ def change_role(visit: Visit, arguments: a.NewRole) -> Change:
         raise WorkspaceRefused("unchanged", f"{name} is {_A[before]} already.", fix="name another role")
     _require_administrator_left(visit, org.org_id, name, before)
     key = (members.c.org_id == org.org_id, members.c.user_id == arguments.userId)
-    return Change(
-        f"{name} is now {_A[arguments.role]} of {org.name}, and no longer {_A[before]}.",
-        (
-            update(members).where(*key).values(role=arguments.role),
-            *visit.notice(arguments.userId, f"Your role in {org.name} is now {arguments.role}."),
-        ),
-        arguments.userId,
-        (Difference("role", before, arguments.role),),
-        (name,),
-        Inverse("changeRole", {"orgId": org.org_id, "userId": arguments.userId, "role": before}),
-        before,
+    changed = update(members).where(*key).values(role=arguments.role)
+    notice = visit.notice(arguments.userId, f"Your role in {org.name} is now {arguments.role}.")
+    told = f"{name} is now {_A[arguments.role]} of {org.name}, and no longer {_A[before]}."
+    shown, inverse = (
+        Difference("role", before, arguments.role),
+        Inverse("changeRole", {**arguments.model_dump(), "role": before}),
     )
+    return Change(told, (changed, *notice), arguments.userId, (shown,), (name,), inverse, before)
 
 
 def remove_member(visit: Visit, arguments: a.OfMember) -> Change:
     """The member goes, and with them their capabilities and permissions. Their tasks have no assignee any more. Of somebody who
     has not accepted yet, the invitation is withdrawn."""
     if asked := _invitation(visit, arguments.orgId, arguments.userId):
-        return _withdrawn(visit, arguments, asked.role)
+        org, name = organization_row(visit, arguments.orgId), person(visit, arguments.userId)
+        words = require(visit, "removeMember", Spot(org.org_id), "organization")
+        _require_to_touch(asked.role, words, f"{name} is invited to {org.name} as an administrator.")
+        told = f"invitation to {org.name} is withdrawn."
+        gone = (_uninvited(org.org_id, arguments.userId), *visit.notice(arguments.userId, f"Your {told}"))
+        shown = (Difference("role", asked.role, ""),)
+        return Change(f"{name}: the {told}", gone, arguments.userId, shown, (name,), state=asked.role)
     org, name, role = _member(visit, "removeMember", arguments)
     notice = visit.notice(arguments.userId, f"You are no longer a member of {org.name}.")
     return _gone(visit, org, arguments.userId, role, f"{name} is removed from {org.name}.", notice)
-
-
-def _withdrawn(visit: Visit, arguments: a.OfMember, role: str) -> Change:
-    org, name = organization_row(visit, arguments.orgId), person(visit, arguments.userId)
-    words = require(visit, "removeMember", Spot(org.org_id), "organization")
-    _require_to_touch(role, words, f"{name} is invited to {org.name} as an administrator.")
-    told = f"invitation to {org.name} is withdrawn."
-    return Change(
-        f"{name}: the {told}",
-        (_uninvited(org.org_id, arguments.userId), *visit.notice(arguments.userId, f"Your {told}")),
-        arguments.userId,
-        (Difference("role", role, ""),),
-        (name,),
-        state=role,
-    )
 
 
 def leave_organization(visit: Visit, arguments: a.OfOrganization) -> Change:
@@ -244,15 +221,9 @@ def _given(
         raise WorkspaceRefused("unchanged", f"{name} {'has' if there else 'lacks'} it already.", fix="nothing to do")
     told = f"{'may now' if granted else 'may no longer'} use `{grant}` in {where}."
     changed = insert(table).values(**key, **more) if granted else delete(table).where(*chosen)
-    return Change(
-        f"{name} {told}",
-        (changed, *visit.notice(key["user_id"], f"You {told}")),
-        key["user_id"],
-        (Difference(grant, "" if granted else "granted", "granted" if granted else ""),),
-        (name,),
-        inverse,
-        str(there),
-    )
+    notice = visit.notice(key["user_id"], f"You {told}")
+    shown = Difference(grant, "" if granted else "granted", "granted" if granted else "")
+    return Change(f"{name} {told}", (changed, *notice), key["user_id"], (shown,), (name,), inverse, str(there))
 
 
 def organization_row(visit: Visit, org_id: str) -> Row[tuple[str, ...]]:
@@ -279,9 +250,8 @@ def person(visit: Visit, user_id: str) -> str:
 
 def names_of(visit: Visit) -> dict[str, str]:
     """The names of all users who have one, by their ids."""
-    return {
-        row.user_id: row.name for row in visit.connection.execute(select(users.c.user_id, users.c.name)) if row.name
-    }
+    rows = visit.connection.execute(select(users.c.user_id, users.c.name))
+    return {row.user_id: row.name for row in rows if row.name}
 
 
 def _role(visit: Visit, org_id: str, user_id: str) -> str:

@@ -44,17 +44,11 @@ def create_task(visit: Visit, arguments: NewTask) -> Change:
     values, task_id = _values(arguments.model_dump()), visit.new_id()
     _require_member(visit, project.org_id, values["assignee"])
     whose = {"task_id": task_id, "project_id": project.project_id, "author": visit.principal.id}
-    return Change(
-        f"A task is added to {project.name}: “{arguments.title}”.",
-        (
-            insert(tasks).values(**whose, **values, created_ms=visit.now_ms),
-            *visit.notice(values["assignee"], f"The task “{arguments.title}” is yours now."),
-        ),
-        task_id,
-        differences({}, _shown(visit, values)),
-        _affected(visit, values["assignee"]),
-        Inverse("deleteTask", {"taskId": task_id}) if RULES["deleteTask"] & words else None,
-    )
+    made = insert(tasks).values(**whose, **values, created_ms=visit.now_ms)
+    notice = visit.notice(values["assignee"], f"The task “{arguments.title}” is yours now.")
+    told, shown = f"A task is added to {project.name}: “{arguments.title}”.", differences({}, _shown(visit, values))
+    inverse = Inverse("deleteTask", {"taskId": task_id}) if RULES["deleteTask"] & words else None
+    return Change(told, (made, *notice), task_id, shown, _affected(visit, values["assignee"]), inverse)
 
 
 def update_task(visit: Visit, arguments: TaskPatch) -> Change:
@@ -75,16 +69,10 @@ def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Chan
     if moved:
         _require_member(visit, spot.org_id, values["assignee"])
     back = {name: value for name, value in arguments_of(task).items() if _COLUMNS[name] in values}
-    return edited(
-        tasks,
-        task,
-        _called(task),
-        values,
-        Inverse(action, {"taskId": task.task_id, **back}),
-        shown=partial(_shown, visit),
-        affects=_affected(visit, task.assignee, values.get("assignee")),
-        also=visit.notice(values["assignee"], f"The task “{title}” is yours now.") if moved else (),
-    )
+    inverse, shown = Inverse(action, {"taskId": task.task_id, **back}), partial(_shown, visit)
+    affects = _affected(visit, task.assignee, values.get("assignee"))
+    also = visit.notice(values["assignee"], f"The task “{title}” is yours now.") if moved else ()
+    return edited(tasks, task, _called(task), values, inverse, shown=shown, affects=affects, also=also)
 
 
 def delete_task(visit: Visit, arguments: OfTask) -> Change:

@@ -99,16 +99,8 @@ def edited(
     row_id, told = getattr(row, key.name), differences(shown(before), shown(values))
     version = {"version": table.c.version + 1} if "version" in table.c else {}
     changed = update(table).where(key == row_id).values(**values, **version)
-    return Change(
-        f"{called} is changed.",
-        (changed, *also),
-        row_id,
-        told,
-        affects,
-        inverse,
-        str(row.version) if version else "",
-        inverse.arguments if inverse else before,
-    )
+    state, replaced = str(row.version) if version else "", inverse.arguments if inverse else before
+    return Change(f"{called} is changed.", (changed, *also), row_id, told, affects, inverse, state, replaced)
 
 
 def deleted(table: Table, row: Row[Any], called: str, state: str, affects: tuple[str, ...] = ()) -> Change:
