@@ -94,7 +94,6 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
 def _untitled(schema: Any) -> Any:
     """The schema without the titles that pydantic gives each field."""
     if isinstance(schema, dict):
-        return {
-            key: _untitled(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))
-        }
+        parts = schema.items()
+        return {key: _untitled(value) for key, value in parts if not (key == "title" and isinstance(value, str))}
     return [_untitled(value) for value in schema] if isinstance(schema, list) else schema

@@ -123,9 +123,8 @@ async def read(
     if not result.ok:
         return PackReading(name, given, error=result.error, error_code=result.error_code)
     found = json.loads(result.text)
-    return PackReading(
-        name, given, "\n".join(readable_json(row) for row in (found if isinstance(found, list) else [found]))
-    )
+    rows = found if isinstance(found, list) else [found]
+    return PackReading(name, given, "\n".join(map(readable_json, rows)))
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:

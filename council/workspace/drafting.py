@@ -101,9 +101,8 @@ def draft(
     shared = {key: value for key, value in scope.items() if carried and all(takes(one.tool, key) for one in carried)}
     if refused:
         left_out = [{"tool": one.tool, "row": one.row_id, "code": one.code} for one in refused]
-        done.record(
-            "refusal", "operations_left_out", principal.id, {"kind": kind, "run": run_id, "operations": left_out}
-        )
+        detail = {"kind": kind, "run": run_id, "operations": left_out}
+        done.record("refusal", "operations_left_out", principal.id, detail)
     if not carried:
         return DraftEnding(refused=tuple(refused))
     before = plan_in(done.tx, reply.revises) if reply.revises else None

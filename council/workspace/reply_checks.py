@@ -15,13 +15,8 @@ from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftRep
 from council.workspace.context_pack import ContextPack, Row
 from council.workspace.drafting import changes_of
 
-_NAMED = {  # what an outcome needs, and the field that holds it
-    "answer": "answer",
-    "clarify": "question",
-    "decline": "answer",
-    "read": "reads",
-    "handoff": "handoff",
-}
+# The fields that outcomes need.
+_NAMED = {"answer": "answer", "clarify": "question", "decline": "answer", "read": "reads", "handoff": "handoff"}
 _SCOPED = {"projectId": "project", "orgId": "organization"}
 
 

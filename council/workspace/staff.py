@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from council.agents.handoff import ForwardKind
 from council.workspace.agent_replies import AgentReply, ConciergeReply, EventsReply, NotesReply, OrgReply, PlannerReply
 
-CONCIERGE, PLANNER, VAULT, PUBLISHER, ADMIN = (
-    "workspace_concierge",
-    "task_planner",
-    "notes_vault",
-    "events_publisher",
-    "org_admin",
-)
+CONCIERGE, PLANNER, VAULT = "workspace_concierge", "task_planner", "notes_vault"
+PUBLISHER, ADMIN = "events_publisher", "org_admin"
+_LISTS = ("getSessionContext", "listProjects", "listTasks")
+_PROJECT = ("getSessionContext", "getProjectDetail", "listTasks")
 
 
 @dataclass(frozen=True)
@@ -33,24 +30,10 @@ class Post:
 STAFF: Mapping[str, Post] = {
     CONCIERGE: Post(
         ConciergeReply,
-        (
-            "getSessionContext",
-            "listProjects",
-            "listTasks",
-            "listOrganizations",
-            "listNotifications",
-            "listEventsPublic",
-        ),
-        ("getSessionContext", "getProjectDetail", "listTasks"),
+        (*_LISTS, "listOrganizations", "listNotifications", "listEventsPublic"),
+        _PROJECT,
     ),
-    PLANNER: Post(
-        PlannerReply,
-        ("getSessionContext",),
-        ("getSessionContext", "getProjectDetail", "listTasks"),
-        "tasks",
-        ("projectId",),
-        needs_project=True,
-    ),
+    PLANNER: Post(PlannerReply, ("getSessionContext",), _PROJECT, "tasks", ("projectId",), needs_project=True),
     VAULT: Post(NotesReply, ("listNotesMetadata",), ("listNotesMetadata",), "notes", ("projectId",)),
     PUBLISHER: Post(
         EventsReply,
