@@ -9,9 +9,12 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any, Protocol
 
+import msgspec
+
 from council.agents.directory import Directory
 from council.agents.memory import Memory
 from council.audit.trail import Trail
+from council.budgets.prices import Price
 from council.budgets.spend import seconds_to_midnight
 from council.commands.models import BudgetConfig
 from council.commands.types import CommandType, CommandTypes
@@ -21,7 +24,7 @@ from council.engine.runs import ControlHandler, Execution, Handler, Premises, Ru
 from council.events import Events
 from council.ids import STEWARD, Clock, Principal
 from council.knowledge.cortex.cortex import Cortex
-from council.llm.base import is_rehearsal
+from council.llm.base import is_extract, is_rehearsal
 from council.plans.approval import Plans
 from council.plans.plan import PlanKind
 from council.redaction import Redactor
@@ -83,6 +86,14 @@ class Core(BareCore):
             return STEWARD
         user = user_of(self.store, name)
         return Principal(name, "user") if user is None else user.principal
+
+    def begun(self, run: Run, task: str, names: Sequence[str]) -> tuple[Guard, dict[str, Price | None]]:
+        """The guard of a run that begins with these models, and the prices of all that it may ask. Raises ConfigError."""
+        guard = Guard(self.settings.guardrails, (), self.models.second_opinion(run.header.secret))
+        guard = msgspec.structs.replace(guard, task=guard.check("task", task))
+        opinion = self.models.names((guard.model,)) if guard.model and not is_extract(names[0]) else ()
+        asked = (*names, *opinion, *filter(None, (self.models.embedding,)))
+        return guard, {name: self.models.price(name) for name in asked}
 
     def guarding(self, run: Run, guard: Guard, models: RunModels, task: str, *, rehearses: bool = False) -> RunGuard:
         """The guard of a run at work. `rehearses`: no language model gives second opinions."""

@@ -170,8 +170,7 @@ class AskRun:
 
     def _begin(self) -> AskStart:
         core, command, run = self._core, self._command, self._run
-        models, settings = core.models, core.settings
-        user = command.user or STEWARD.id
+        models, user = core.models, command.user or STEWARD.id
         persona = core.home.personas / _PERSONA
         path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA
         manifest = parse_manifest(_PERSONA, path.read_text(encoding="utf-8"))
@@ -180,10 +179,7 @@ class AskRun:
         preferences = preferences_of(core.store, user)
         style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
         system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
-        guard = Guard(settings.guardrails, (), models.second_opinion(run.header.secret))
-        guard = msgspec.structs.replace(guard, task=guard.check("task", command.request))
-        asked = [*names, *(models.names((guard.model,)) if guard.model and not is_extract(names[0]) else ())]
-        prices = {name: models.price(name) for name in [*asked, *filter(None, (models.embedding,))]}
+        guard, prices = core.begun(run, command.request, names)
         rehearses = all(map(is_rehearsal, names))
         memory = remembered(core, run.header.lane, rehearses=rehearses)
         speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])

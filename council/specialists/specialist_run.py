@@ -81,15 +81,12 @@ class SpecialistWork:
 
     async def begin(self) -> WorkStart:
         """The start as it is recorded. Raises ConfigError for the offline engine."""
-        models, settings = self._core.models, self._core.settings
+        models = self._core.models
         chain = models.chain(SPEAKERS[0], (), None)
         names = models.names(chain)
         require_language_model(names[0])
         speakers = tuple(Speaker(role, system_of(role), "", (), chain, names[0]) for role in SPEAKERS)
-        guard = Guard(settings.guardrails, (), models.second_opinion(self._run.header.secret))
-        guard = msgspec.structs.replace(guard, task=guard.check("task", self._command.task))
-        asked = [*names, *(models.names((guard.model,)) if guard.model else ()), *filter(None, (models.embedding,))]
-        return WorkStart(speakers, guard, {name: models.price(name) for name in asked})
+        return WorkStart(speakers, *self._core.begun(self._run, self._command.task, names))
 
     async def _object(
         self,
