@@ -133,36 +133,22 @@ def _answer(state: AskState, finish: Finish | None) -> tuple[str, str]:
 
 def _tables(state: AskState) -> Iterator[Table]:
     if state.routes:
-        rows = tuple(
-            (
-                str(route.part),
-                route.intent,
-                route.agent or CONDUCTOR_ID,
-                route.how,
-                f"{route.confidence:.2f}",
-                ", ".join(
-                    one.agent + (f" {one.score:.2f}" if one.score is not None else "") for one in route.candidates
-                ),
-            )
-            for route in state.routes
-        )
+        rows = []
+        for route in state.routes:
+            near = [one.agent + (f" {one.score:.2f}" if one.score is not None else "") for one in route.candidates]
+            chosen = (route.agent or CONDUCTOR_ID, route.how, f"{route.confidence:.2f}")
+            rows.append((str(route.part), route.intent, *chosen, ", ".join(near)))
         lines = tuple(part.task for part in state.understood.parts) if state.understood else ()
         lines = (*lines, *route_notes(state))
-        yield Table("Routing", ("Part", "Intent", "Agent", "Chosen by", "Confidence", "Candidates"), rows, lines)
-    handed = [each for each in state.results if each[0].to != CONDUCTOR_ID]
+        columns = ("Part", "Intent", "Agent", "Chosen by", "Confidence", "Candidates")
+        yield Table("Routing", columns, tuple(rows), lines)
+    handed = []
+    for handoff, returned in state.results:
+        if handoff.to != CONDUCTOR_ID:
+            fields = (sorted(handoff.context.content), handoff.shared, handoff.context.excluded)
+            handed.append((returned.from_, handoff.type, *map(", ".join, fields), returned.status))
     if handed:
-        given = tuple(
-            (
-                returned.from_,
-                handoff.type,
-                ", ".join(sorted(handoff.context.content)),
-                ", ".join(handoff.shared),
-                ", ".join(handoff.context.excluded),
-                returned.status,
-            )
-            for handoff, returned in handed
-        )
-        yield Table("Handoffs", ("Agent", "Type", "Given", "Shared", "Left out", "Status"), given)
+        yield Table("Handoffs", ("Agent", "Type", "Given", "Shared", "Left out", "Status"), tuple(handed))
 
 
 def _evidence(state: AskState) -> list[Evidence]:

@@ -17,17 +17,11 @@ def build_page(state: CreationState, finish: Finish | None) -> Page:
     """The page, ended or still growing."""
     spec, suite = state.spec, state.suite
     heading, answer = state.answer(finish)
-    sections = [
-        Section(
-            f"Design {number}",
-            (
-                f"Guardian: {guardian.verdict}, risk {guardian.risk_level}: {guardian.reason}.",
-                f"Validator: {validator.verdict}." + "".join(f" {issue}." for issue in validator.issues),
-            ),
-            "bullets",
-        )
-        for number, (guardian, validator) in enumerate(state.reviews, start=1)
-    ]
+    sections = []
+    for number, (guardian, validator) in enumerate(state.reviews, start=1):
+        safety = f"Guardian: {guardian.verdict}, risk {guardian.risk_level}: {guardian.reason}."
+        validity = f"Validator: {validator.verdict}." + "".join(f" {issue}." for issue in validator.issues)
+        sections.append(Section(f"Design {number}", (safety, validity), "bullets"))
     if state.plan is not None:
         sections.append(Section("The plan", (f"Plan {state.plan.plan_id}.", *state.plan.findings), "bullets"))
     if state.results:
@@ -71,18 +65,11 @@ def _tables(spec: SpecialistSpec | None, suite: TestSuite | None, results: Seque
         yield Table("The specialist", ("Field", "Value"), tuple(rows), spec.dna_rules)
     if suite is not None:
         found = [*results, *[None] * (len(suite.cases) - len(results))]
-        yield Table(
-            "Cases",
-            ("Case", "Input", "Expected", "Answer", "Confidence", "Isolation"),
-            tuple(
-                (
-                    f"{number}, hidden" if number > len(suite.visible) else str(number),
-                    readable_json(case.input),
-                    readable_json(case.expected_output),
-                    "" if result is None else result.error or readable_json(result.output),
-                    "" if result is None else f"{result.confidence:.2f}",
-                    "" if result is None else result.level,
-                )
-                for number, (case, result) in enumerate(zip(suite.cases, found, strict=True), start=1)
-            ),
-        )
+        cases = []
+        for number, (case, result) in enumerate(zip(suite.cases, found, strict=True), start=1):
+            name = f"{number}, hidden" if number > len(suite.visible) else str(number)
+            came = ("", "", "")
+            if result is not None:
+                came = (result.error or readable_json(result.output), f"{result.confidence:.2f}", result.level)
+            cases.append((name, readable_json(case.input), readable_json(case.expected_output), *came))
+        yield Table("Cases", ("Case", "Input", "Expected", "Answer", "Confidence", "Isolation"), tuple(cases))
