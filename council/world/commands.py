@@ -73,11 +73,8 @@ def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
     """Raises CommandInvalid for land that does not exceed the members."""
     cells = command.width * command.height
     if not command.members < cells <= MAX_CELLS:
-        raise CommandInvalid(
-            f"the land has {cells:,} cells for {command.members:,} members.",
-            fix=f"give more cells than members, and at most {MAX_CELLS:,}",
-            field="width",
-        )
+        message = f"the land has {cells:,} cells for {command.members:,} members."
+        raise CommandInvalid(message, fix=f"give more cells than members, and at most {MAX_CELLS:,}", field="width")
     return Admission(f"world of {command.members} members on {command.width}x{command.height}")
 
 

@@ -144,14 +144,7 @@ def settle(world: World, actions: Iterable[Action], seed: int) -> RoundOutcome:
     now.count_votes()
     after = now.frozen()
     receipt = RoundReceipt(
-        after.round_id,
-        seed,
-        before,
-        state_hash(after),
-        tuple(now.accepted),
-        dict(now.rejected),
-        now.metrics(),
-        dict(now.verdicts),
+        after.round_id, seed, before, state_hash(after), tuple(now.accepted), now.rejected, now.metrics(), now.verdicts
     )
     return RoundOutcome(after, receipt, tuple(now.letters))
 
@@ -194,17 +187,11 @@ def world_of(told: Mapping[str, Any]) -> World:
         one["id"]: Member(**{**one, "cells": tuple(one["cells"])})
         for one in ({name: value for name, value in row.items() if name != "land"} for row in told["members"])
     }
-    width, height = told["land"]["shape"]
-    return World(
-        told["world_id"],
-        told["round_id"],
-        (width, height),
-        members,
-        told["next_member_id"],
-        {(who, whom): Relation(*remembered) for who, whom, *remembered in told["relationships"]},
-        dict(told["rules"]),
-        tuple(Mechanism(**{**one, "yes": tuple(one["yes"]), "no": tuple(one["no"])}) for one in told["mechanisms"]),
-    )
+    (width, height), next_id, rules = told["land"]["shape"], told["next_member_id"], dict(told["rules"])
+    relations = {(who, whom): Relation(*remembered) for who, whom, *remembered in told["relationships"]}
+    voted_on = [{**one, "yes": tuple(one["yes"]), "no": tuple(one["no"])} for one in told["mechanisms"]]
+    mechanisms = tuple(Mechanism(**one) for one in voted_on)
+    return World(told["world_id"], told["round_id"], (width, height), members, next_id, relations, rules, mechanisms)
 
 
 def state_hash(world: World) -> str:
@@ -392,16 +379,14 @@ class _Round:
         """Neighbours who are old and rich enough have one child together, at most one each in a round."""
         age, cells = self.rules["birth_age"], self.rules["birth_cells"]
         ready = {one.id for one in self.members.values() if one.age >= age and len(one.cells) > cells}
-        for member_id in sorted(
-            ready, key=lambda who: (draw(self._seed, self.round_id, "birth", who, 0, 1 << 62), who)
-        ):
+        order = sorted(ready, key=lambda who: (draw(self._seed, self.round_id, "birth", who, 0, 1 << 62), who))
+        for member_id in order:
             if member_id not in ready:
                 continue
             near = {self._owners.get(cell) for own in self.members[member_id].cells for cell in beside(own, self.shape)}
             partners = sorted(one for one in near & ready if one is not None and one != member_id)
-            partners = [
-                one for one in partners if self._wealth(member_id) + self._wealth(one) >= self.rules["birth_wealth"]
-            ]
+            needed = self.rules["birth_wealth"] - self._wealth(member_id)
+            partners = [one for one in partners if self._wealth(one) >= needed]
             if not partners:
                 continue
             partner_id = partners[self._draw("partner", member_id, 0, len(partners) - 1)]
@@ -452,14 +437,9 @@ class _Round:
         there = self.members.keys()
         relations = {pair: one for pair, one in self._relations.items() if pair[0] in there and pair[1] in there}
         return replace(
-            self._world,
-            round_id=self.round_id,
-            members=members,
-            next_member_id=self._next_id,
-            relations=relations,
-            rules=self.rules,
-            mechanisms=tuple(self._mechanisms.values()),
-        )
+            self._world, round_id=self.round_id, members=members, next_member_id=self._next_id, relations=relations,
+            rules=self.rules, mechanisms=tuple(self._mechanisms.values()),
+        )  # fmt: skip
 
     def metrics(self) -> dict[str, float]:
         """Figures of the round, quantities in units."""
@@ -510,9 +490,8 @@ class _Round:
 
     def _remember(self, who: int, whom: int, *, victim: int = 0, benefit: int = 0, benefit_land: int = 0) -> None:
         known = self._relations.get((who, whom), Relation())
-        self._relations[who, whom] = Relation(
-            known.victim + victim, known.benefit + benefit, known.benefit_land + benefit_land
-        )
+        land = known.benefit_land + benefit_land
+        self._relations[who, whom] = Relation(known.victim + victim, known.benefit + benefit, land)
 
 
 VERBS = ("attack", "offer", "offer_land", "expand", "message")

@@ -35,30 +35,14 @@ class Surroundings:
         for (who, whom), one in world.relations.items():
             for concerned in (who, whom):
                 self._remembered[concerned].append([who, whom, one.victim, one.benefit, one.benefit_land])
-        rows = [
-            [
-                one.id,
-                one.vitality,
-                one.cargo,
-                len(one.cells),
-                one.age,
-                one.productivity,
-                sorted(
-                    {owners[cell] for own in one.cells for cell in beside(own, world.shape) if cell in owners}
-                    - {one.id}
-                ),
-            ]
-            for one in world.members.values()
-        ]
+        rows = []
+        for member in world.members.values():
+            near = {owners[cell] for own in member.cells for cell in beside(own, world.shape) if cell in owners}
+            figures = [member.vitality, member.cargo, len(member.cells), member.age, member.productivity]
+            rows.append([member.id, *figures, sorted(near - {member.id})])
         counts = [[who, [verbs.count(verb) for verb in VERBS]] for who, verbs in last_actions.items()]
-        told = {
-            "round_id": world.round_id + 1,
-            "rules": dict(world.rules),
-            "shape": list(world.shape),
-            "members": rows,
-            "verbs": VERBS,
-            "last_actions": counts,
-        }
+        told = {"round_id": world.round_id + 1, "rules": dict(world.rules), "shape": list(world.shape)}
+        told |= {"members": rows, "verbs": VERBS, "last_actions": counts}
         self._told = canonical_json(told).decode()  # once for all players
 
     def of(self, member_id: int, letters: Sequence[tuple[int, str]]) -> dict[str, Any]:

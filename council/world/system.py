@@ -13,7 +13,6 @@ from council.world.world_store import Book
 
 
 def book_of(core: Core) -> Book:
-    """The world's book over the house's store."""
     return Book(core.store, core.clock, core.redactor)
 
 
