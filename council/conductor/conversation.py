@@ -59,33 +59,24 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     last = _last_conversation(premises, command.user)
     conversation = command.conversation or ("" if command.new else last)
     if command.end and not conversation:
-        raise CommandInvalid(
-            "there is no conversation to end.",
-            fix="name it: `--conversation` (in a file or a request: `conversation`)",
-            field="conversation",
-        )
+        fix = "name it: `--conversation` (in a file or a request: `conversation`)"
+        raise CommandInvalid("there is no conversation to end.", fix=fix, field="conversation")
     lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
     newest, _ = premises.store.read(partial(_state_of, lane))
     owner = (command.user if newest is None else newest.command.get("user")) or STEWARD.id
     if owner != (command.user or STEWARD.id):
         is_seen = premises.store.read(partial(seen_by, user_id=command.user)) is None
         whose = f"{owner}'s" if is_seen else "not yours"
-        raise CommandInvalid(
-            f"the conversation {conversation!r} is {whose}.",
-            fix="leave `conversation` out to ask in your own",
-            field="conversation",
-            refused=True,
-        )
+        message, fix = f"the conversation {conversation!r} is {whose}.", "leave `conversation` out to ask in your own"
+        raise CommandInvalid(message, fix=fix, field="conversation", refused=True)
     asked = "End of a conversation" if command.end else first_sentence(command.request) or command.request
     title = premises.redactor.redact(command.title or plain_line(asked, _TITLE_CHARS))  # the path is made of it
     waiting = run_to_answer(premises.store, lane, premises.drop)
     if waiting and (command.end or command.dry_run or command.input_artifacts):
         wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
-        raise CommandInvalid(
-            f"the run {waiting} of this conversation waits for your answer, and an answer is only text.",
-            fix=f"answer it, or `council cancel {waiting}`; `--new` (in a file or a request: `new`) begins another conversation",
-            field=wrong,
-        )
+        message = f"the run {waiting} of this conversation waits for your answer, and an answer is only text."
+        other = "`--new` (in a file or a request: `new`) begins another conversation"
+        raise CommandInvalid(message, fix=f"answer it, or `council cancel {waiting}`; {other}", field=wrong)
     if waiting:
         return Admission(title, run_id=waiting, answers=command.request)
     _require_files(command, premises.root)
@@ -168,9 +159,8 @@ async def end_conversation(core: Core, run: Run) -> None:
         transaction.tx.execute(sql.END_CONVERSATION, (lane,))
         if session.exists():
             gone = {"path": session.relative_to(core.home.root).as_posix(), "sha256": ""}
-            transaction.record(
-                "effect", "conversation_ended", actor_of(run.header), {"files": [gone]}, run_id=run.id, step="end"
-            )
+            told = {"files": [gone]}
+            transaction.record("effect", "conversation_ended", actor_of(run.header), told, run_id=run.id, step="end")
         return 1
 
     await audited_effect(run, core.audit, "end", forget, int)

@@ -116,7 +116,6 @@ def manifest_of(name: str, profile: str, owner: str) -> AgentManifest:
         scope="user",
         trust="temporary",
         owner=owner,
-        aliases=(),
         instructions="\n\n".join(words if base.safety_notes else words[:-1]),
     )
 

@@ -58,7 +58,8 @@ class Understanding(BaseModel):
         for name, value in (item for part in self.parts for item in part.fields.items()):
             known = fields.get(name, "")
             fields[name] = value if value in known or not known else f"{known}\n{value}"
-        task, changes = "\n".join(dict.fromkeys(part.task for part in self.parts)), any(p.changes for p in self.parts)
+        task = "\n".join(dict.fromkeys(part.task for part in self.parts))
+        changes = any(part.changes for part in self.parts)
         return RequestPart(task=task, needs=self.parts[0].needs, fields=fields, changes=changes)
 
 
