@@ -97,7 +97,6 @@ class Assignment:
 
 
 def system_of(role: str) -> str:
-    """The system text of a speaker."""
     return _SYSTEM.format(role=role, what=_POSTS[role], laws=laws_text())
 
 

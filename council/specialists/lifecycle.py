@@ -121,15 +121,9 @@ def named(every: Sequence[Specialist], name: str, principal: Principal) -> Speci
     seen = seen_by(every, principal)
     of_role = [one for one in seen if one.role == name]
     active = [one for one in of_role if one.status != "deprecated"]
+    by_id, verified = [one for one in seen if one.id == name], [one for one in active if one.scope == "global"]
     own = [one for one in active if one.created_by == principal.id and one.scope == "user"]
-    choices = (
-        [one for one in seen if one.id == name],
-        own,
-        [one for one in active if one.scope == "global"],
-        active,
-        of_role,
-    )
-    found = next(filter(None, choices), [])
+    found = next(filter(None, (by_id, own, verified, active, of_role)), [])
     if len(found) == 1:
         return found[0]
     if found:
@@ -257,22 +251,16 @@ class Registrar:
             both = f"{one.id} and {own}, both {one.role} of {one.created_by}"
             raise SpecialistRefused(f"Two specialists would have one role: {both}.", fix="deprecate it instead")
         change = Difference("status", "verified, for everybody", "unverified, only for its creator")
-        return LifecycleChange(
-            f"Demotes {one.role} of {one.created_by}",
-            self._told(one, sql.DEMOTE, "is unverified again: it serves only you"),
-            (change,),
-            ("everybody of this home",),
-        )
+        write = self._told(one, sql.DEMOTE, "is unverified again: it serves only you")
+        summary = f"Demotes {one.role} of {one.created_by}"
+        return LifecycleChange(summary, write, (change,), ("everybody of this home",))
 
     def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         require_keeper(one, self.principal)
         change = Difference("status", one.status, "deprecated")
-        return LifecycleChange(
-            f"Deprecates {one.role} of {one.created_by}",
-            self._told(one, sql.DEPRECATE, "is deprecated: nobody can use it any more"),
-            (change,),
-            ("everybody of this home",) if one.scope == "global" else (one.created_by,),
-        )
+        write = self._told(one, sql.DEPRECATE, "is deprecated: nobody can use it any more")
+        affects = "everybody of this home" if one.scope == "global" else one.created_by
+        return LifecycleChange(f"Deprecates {one.role} of {one.created_by}", write, (change,), (affects,))
 
     def fork(self, one: Specialist, asked: NewFork) -> LifecycleChange:
         """Makes an unverified copy for the principal alone. It names its parent, and has no figures yet. Raises SpecRefused, too,
@@ -375,8 +363,6 @@ LIFECYCLE = PlanKind("specialists", tuple(name for name, *_ in _VERBS))
 
 
 def lifecycle_tools(core: BareCore) -> list[Tool]:
-    """The write tools of the plan kind `specialists`."""
-
     def change(
         act: Callable[..., LifecycleChange], connection: Connection, principal: Principal, arguments: OfSpecialist, /
     ) -> tuple[Specialist, LifecycleChange]:

@@ -61,9 +61,8 @@ class OutsideReply(msgspec.Struct, frozen=True, omit_defaults=True):
         return not self.error and 200 <= self.status < 300
 
 
-UNKNOWN = OutsideReply(
-    error="the process ended while it was sent: nobody knows whether it arrived", is_unknown=True
-)  # what a resumed run says
+_LOST = "the process ended while it was sent: nobody knows whether it arrived"
+UNKNOWN = OutsideReply(error=_LOST, is_unknown=True)  # what a resumed run says
 
 
 async def send(filled: FilledRequest, credential_of: CredentialOf) -> OutsideReply:

@@ -269,9 +269,8 @@ def approval_drafted(
     """A proposal that waits for its person, written with its plan, whose id it has. The vault has `provided` already."""
     proposed = (msgspec.json.encode(spec).decode(), msgspec.json.encode(suite).decode())
     names = (_names(spec.credentials), _names(provided))
-    tx.execute(
-        sql.DRAFTED, (plan.plan_id, user, *proposed, *names, run_id, plan.plan_id, plan.created_ms, plan.expires_ms)
-    )
+    row = (plan.plan_id, user, *proposed, *names, run_id, plan.plan_id, plan.created_ms, plan.expires_ms)
+    tx.execute(sql.DRAFTED, row)
 
 
 def approval_provided(tx: Tx, approval_id: str, provided: Sequence[str]) -> None:
