@@ -86,12 +86,8 @@ def check_scope(topics: Sequence[str], text: str) -> Verdict:
     if not topics or any(all(map(occurs, _words(topic))) for topic in topics):
         return ALLOWED
     named = ", ".join(plain_line(topic, 40) for topic in topics[:_NAMED])
-    return Verdict(
-        "block",
-        "out_of_scope",
-        f"it names none of the topics of this council ({named}{', …' if len(topics) > _NAMED else ''})",
-        "decline_explain_alternatives",
-    )
+    reason = f"it names none of the topics of this council ({named}{', …' if len(topics) > _NAMED else ''})"
+    return Verdict("block", "out_of_scope", reason, "decline_explain_alternatives")
 
 
 def _words(text: str) -> Iterable[str]:

@@ -55,10 +55,8 @@ def judge_address(url: str) -> tuple[Risk, str]:
     if re.search(r"[{}%@:]", host):
         return "high", f"the host of `{shown}` is not a plain name"
     risk, reason = judge_host(host)
-    return (
-        risk,
-        reason if risk != "low" else f"it is sent to `{plain_line(host, 80)}`, by code that checks each parameter",
-    )
+    sent = f"it is sent to `{plain_line(host, 80)}`, by code that checks each parameter"
+    return risk, sent if risk == "low" else reason
 
 
 def judge_path(path: str) -> tuple[Risk, str] | None:

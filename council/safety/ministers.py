@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
@@ -133,9 +133,8 @@ def validator(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None = None)
     elif not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{1,63}", spec.role):
         found.append((f"`role` is {plain_line(spec.role, 60)!r}", "use letters, digits and underscores, 2 to 64"))
     if len(spec.purpose) < MIN_PURPOSE_CHARS:
-        found.append(
-            (f"`purpose` has {len(spec.purpose)} characters", f"say in {MIN_PURPOSE_CHARS} or more what it is for")
-        )
+        fix = f"say in {MIN_PURPOSE_CHARS} or more what it is for"
+        found.append((f"`purpose` has {len(spec.purpose)} characters", fix))
     if not spec.rules:
         found.append(("there are no rules", "say in `rules` what it does, and what it never does"))
     for number, rule in enumerate(spec.rules, start=1):
@@ -177,9 +176,8 @@ def _schema_faults(schema: Mapping[str, Any], where: str, depth: int) -> list[tu
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         found.append((f"`{where}.required` is not a list of names", "list the names of properties"))
     elif properties and (missing := [name for name in required if name not in properties]):
-        found.append(
-            (f"`{where}.required` names {plain_line(missing[0], 60)!r}", "it is not a property; add or remove it")
-        )
+        fault = f"`{where}.required` names {plain_line(missing[0], 60)!r}"
+        found.append((fault, "it is not a property; add or remove it"))
     parts = [(f"{where}.{name}", part) for name, part in properties.items()]
     parts += [(f"{where}[]", schema["items"])] if isinstance(schema.get("items"), Mapping) else []
     for name, part in parts:
@@ -253,7 +251,7 @@ class AgentSpec:
     code: str = ""
     requests: tuple[RequestLine, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
-    faults: tuple[str, ...] = field(default=())
+    faults: tuple[str, ...] = ()
 
 
 def read_spec(values: Mapping[str, Any]) -> AgentSpec:
@@ -284,9 +282,8 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
         return tuple(item.strip() for item in found[:MAX_ITEMS] if item.strip())
 
     requests, proposed = [], values.get("requests") or []
-    for number, request in enumerate(
-        proposed[:MAX_ITEMS] if isinstance(proposed, (list, tuple)) else [proposed], start=1
-    ):
+    templates = proposed[:MAX_ITEMS] if isinstance(proposed, (list, tuple)) else [proposed]
+    for number, request in enumerate(templates, start=1):
         if isinstance(request, Mapping) and isinstance(request.get("url"), str):
             words = "\n".join(found or "" for _, found in _texts_of(request))
             requests.append(RequestLine(f"requests[{number}]", request["url"], words))

@@ -84,9 +84,8 @@ def result_of(data: bytes, ending: JobEnd, level: Level, limits: Limits) -> Resu
 
 def lost(level: Level, wall_s: float) -> Result:
     """The result of a job whose process can no longer be watched."""
-    return Result(
-        "sandbox_lost", level, error="The sandbox was lost while the job ran; it is not repeated", wall_s=wall_s
-    )
+    error = "The sandbox was lost while the job ran; it is not repeated"
+    return Result("sandbox_lost", level, error=error, wall_s=wall_s)
 
 
 def _flaw_in(value: Any) -> str:

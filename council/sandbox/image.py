@@ -72,9 +72,8 @@ def _shared_libraries(objects: list[Path]) -> set[str]:
     try:
         done = subprocess.run(["ldd", *objects], capture_output=True, text=True, timeout=_LDD_S, check=False)
     except OSError as error:
-        raise NoCage(
-            f"ldd cannot list the shared libraries: {error.strerror}.", fix="install the C library's tools"
-        ) from None
+        message = f"ldd cannot list the shared libraries: {error.strerror}."
+        raise NoCage(message, fix="install the C library's tools") from None
     found = set()
     for line in done.stdout.splitlines():
         words = line.partition("=>")[2].split() or line.split()
