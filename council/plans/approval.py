@@ -404,10 +404,8 @@ def live_principal(tx: Tx, plan: Plan) -> Principal:
         return STEWARD
     user = user_in(tx, plan.principal)
     if user is None or not user.roles:
-        message, fix = (
-            f"{plan.principal} has no role here any more.",
-            "ask somebody who has a role here to draft the plan",
-        )
+        message = f"{plan.principal} has no role here any more."
+        fix = "ask somebody who has a role here to draft the plan"
         raise PlanRefused("principal_gone", message, fix=fix, plan=plan)
     return user.principal
 

@@ -38,12 +38,10 @@ _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 
 def plan_controls(plans: Plans, store: Store) -> dict[str, ControlHandler]:
-    """The handlers of `plan`, `confirm` and `reject`."""
     return {type_: DecisionHandler(plans, store, decide) for type_, decide in _DECISIONS.items()}
 
 
 def plan_handlers(plans: Plans) -> dict[str, Handler]:
-    """The handlers of `apply` and `undo`."""
     return dict.fromkeys(("apply", "undo"), lambda run: PlanRun(run, plans))
 
 

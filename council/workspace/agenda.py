@@ -92,14 +92,10 @@ def remove_comment(visit: Visit, arguments: OfComment) -> Change:
     if row is None or arguments.orgId not in (None, row.org_id) or arguments.projectId not in (None, row.project_id):
         raise absent("comment")
     require(visit, "removeComment", Spot(row.org_id, row.project_id or "", row.author), "comment")
-    return Change(
-        f"A comment by {names_of(visit).get(row.author, row.author)} on “{row.subject}” is removed.",
-        (delete(comments).where(comments.c.comment_id == row.comment_id),),
-        row.comment_id,
-        (Difference("comment", row.content, ""),),
-        (row.author,) if row.author != visit.principal.id else (),
-        state="there",
-    )
+    told = f"A comment by {names_of(visit).get(row.author, row.author)} on “{row.subject}” is removed."
+    gone = delete(comments).where(comments.c.comment_id == row.comment_id)
+    affects = (row.author,) if row.author != visit.principal.id else ()
+    return Change(told, (gone,), row.comment_id, (Difference("comment", row.content),), affects, state="there")
 
 
 def event_row(visit: Visit, arguments: OfEvent) -> tuple[Row[Any], Spot]:

@@ -65,18 +65,11 @@ def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
     values = {"org_id": org.org_id, "user_id": arguments.userId, "role": arguments.role, "author": visit.principal.id}
     accept = f"`council workspace orgs accept {org.org_id} --user {arguments.userId}`"
     told = f"invited to {org.name} as {_A[arguments.role]}, for seven days."
-    return Change(
-        f"{name} is {told}",
-        (
-            _uninvited(org.org_id, arguments.userId),
-            insert(invitations).values(**values, expires_ms=visit.now_ms + INVITATION_MS),
-            *visit.notice(arguments.userId, f"You are {told} {accept} accepts."),
-        ),
-        arguments.userId,
-        (Difference("role", before, arguments.role),) if before else (),
-        (name,),
-        state=before,
-    )
+    invited = insert(invitations).values(**values, expires_ms=visit.now_ms + INVITATION_MS)
+    notice = visit.notice(arguments.userId, f"You are {told} {accept} accepts.")
+    statements = (_uninvited(org.org_id, arguments.userId), invited, *notice)
+    shown = (Difference("role", before, arguments.role),) if before else ()
+    return Change(f"{name} is {told}", statements, arguments.userId, shown, (name,), state=before)
 
 
 def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
@@ -105,10 +98,8 @@ def change_role(visit: Visit, arguments: a.NewRole) -> Change:
     changed = update(members).where(*key).values(role=arguments.role)
     notice = visit.notice(arguments.userId, f"Your role in {org.name} is now {arguments.role}.")
     told = f"{name} is now {_A[arguments.role]} of {org.name}, and no longer {_A[before]}."
-    shown, inverse = (
-        Difference("role", before, arguments.role),
-        Inverse("changeRole", {**arguments.model_dump(), "role": before}),
-    )
+    shown = Difference("role", before, arguments.role)
+    inverse = Inverse("changeRole", {**arguments.model_dump(), "role": before})
     return Change(told, (changed, *notice), arguments.userId, (shown,), (name,), inverse, before)
 
 
@@ -303,7 +294,6 @@ def _require_to_touch(role: str, words: frozenset[str], told: str, fix: str = "a
 
 
 def _require_administrator_left(visit: Visit, org_id: str, name: str, role: str) -> None:
-    """An organization always has an administrator."""
     if role != ADMINISTRATOR:
         return
     of_org = (members.c.org_id == org_id, members.c.role == ADMINISTRATOR)
