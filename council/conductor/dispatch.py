@@ -104,8 +104,8 @@ class Handing:
             sends = []
             for job in ready:
                 id = f"handoff-{job.number}"
-                by_agent = self.send(id, job.agent, job.fields, kind, job.shared) if job.agent else None
-                sends.append(by_agent or self._answer_itself(id, job))
+                handing = self.send(id, job.agent, job.fields, kind, job.shared) if job.agent else None
+                sends.append(handing or self._answer_itself(id, job))
             first = await all_of(sends)
             # The person is asked in the order of the parts, whichever agent came first: so it is after a restart.
             told = [await self._clarified(job, result, kind) for job, result in zip(ready, first, strict=True)]

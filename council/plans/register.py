@@ -92,12 +92,8 @@ def _looked(store: Looking, statement: str, *values: object) -> list[Plan]:
     return [_plan(row) for row in _rows(store, statement, *values)]
 
 
-def _rows(store: Looking, statement: str, *values: object) -> Sequence[Sequence[Any]]:
-    def look(tx: Tx) -> Sequence[Sequence[Any]]:
-        found: Sequence[Sequence[Any]] = tx.execute(statement, values).fetchall()
-        return found
-
-    return store.read(look)
+def _rows(store: Looking, statement: str, *values: object) -> list[Sequence[Any]]:
+    return store.read(lambda tx: list(tx.execute(statement, values).fetchall()))
 
 
 def _one(row: Sequence[Any] | None) -> Plan | None:

@@ -194,8 +194,7 @@ def reply_type(schema: bytes) -> type[BaseModel]:
 
         @classmethod
         def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
-            told: dict[str, Any] = decode_json(schema)
-            return told
+            return decode_json(schema, dict[str, Any])
 
     return SpecialistReply
 

@@ -322,8 +322,7 @@ class Book:
 
     async def close_window(self, round_id: int) -> bool:
         """False where the round does not accept submissions any more."""
-        done = await self._open_store().write(lambda tx: tx.execute(sql.CLOSE_WINDOW, (round_id - 1,)).rowcount)
-        return bool(done)
+        return await self._open_store().write(lambda tx: bool(tx.execute(sql.CLOSE_WINDOW, (round_id - 1,)).rowcount))
 
     def pending(self, round_id: int) -> list[Pending]:
         """The submissions for a round: those of one player in the order in which they were accepted."""
