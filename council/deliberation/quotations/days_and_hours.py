@@ -75,6 +75,25 @@ _MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) fo
 _MONTH = rf"(?i:(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))}))\b\.?"
 _YEAR = r"(?P<year>(?:1[89]|20|21)[0-9]{2})(?![0-9])"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er|\.)?"
+_ENGLISH_DAYS = (
+    "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|thirteenth|fourteenth|fifteenth|sixteenth"
+    "|seventeenth|eighteenth|nineteenth|twentieth|twenty-first|twenty-second|twenty-third|twenty-fourth|twenty-fifth"
+    "|twenty-sixth|twenty-seventh|twenty-eighth|twenty-ninth|thirtieth|thirty-first"
+)
+_GERMAN_DAYS = (
+    "erste|zweite|dritte|vierte|fünfte|sechste|siebte|achte|neunte|zehnte|elfte|zwölfte|dreizehnte|vierzehnte|fünfzehnte"
+    "|sechzehnte|siebzehnte|achtzehnte|neunzehnte|zwanzigste|einundzwanzigste|zweiundzwanzigste|dreiundzwanzigste"
+    "|vierundzwanzigste|fünfundzwanzigste|sechsundzwanzigste|siebenundzwanzigste|achtundzwanzigste|neunundzwanzigste"
+    "|dreißigste|einunddreißigste"
+)
+_DAY_WORDS = {
+    word: day
+    for words in (_ENGLISH_DAYS, _GERMAN_DAYS, "premier", "primo", "primero")
+    for day, word in enumerate(words.split("|"), 1)
+}
+_DAY_IN_WORDS = (  # `the second May meeting` is no date, and `the first of May's meetings` neither
+    rf"(?i:(?P<nth>{_ENGLISH_DAYS})\s+of|(?P<nte>{_GERMAN_DAYS})[nr]?|(?P<premier>premier|primo|primero)(?:\s+de)?)"
+)
 _DATES = (
     re.compile(  # no space parts it from other words
         rf"(?<![0-9])(?:{_YEAR}\s?[年년]\s?)?(?P<m>[01]?[0-9])\s?[月월](?:\s?(?P<day>[0-3]?[0-9])\s?[日일])?(?![間간])"
@@ -88,6 +107,7 @@ _DATES = (
             r"(?:(?<=on )|(?<=am )|(?<=by )|(?<=to )|(?<=from )|(?<=until )|(?<=bis )|(?<=vom )|(?<=zum )|(?<=le )|(?<=before )"
             r"|(?<=after ))(?P<day>[0-3]?[0-9])/(?P<m>0[1-9]|1[0-2])(?![0-9/]|[.,][0-9])",
             rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
+            rf"{_DAY_IN_WORDS}\s+{_MONTH}(?!['’]s)(?:,?\s+(?:de\s+)?{_YEAR})?",
             rf"{_MONTH}\s+{_YEAR}",
             rf"{_MONTH}\s+(?P<first>[0-3]?[0-9])(?:st|nd|rd|th)?\s?(?:[-–—]|to|through|until)\s?{_DAY}"  # `April 6 to 17`
             rf"(?![0-9.,:]*[0-9])(?!\s?(?:h|Uhr|[ap]\.?m)\b)(?:,?\s+{_YEAR})?",
@@ -348,7 +368,9 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
         a, b = int(found["a"]), int(found["b"])
         pairs = [(b, a), (a, b)]
     else:
-        pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), int(found.get("day") or 0))]
+        word = found.get("nth") or found.get("nte") or found.get("premier")
+        day = _DAY_WORDS[word.lower()] if word else int(found.get("day") or 0)
+        pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), day)]
     month, day = pairs[0]
     ends = name and _END.search(match.string, max(0, match.start() - _END_CHARS), match.start())
     if ends and not day and (year or month != 2):

@@ -202,6 +202,7 @@ _NUMBERS_LINE = re.compile(
 )
 _BEHIND_NUMBER = {"opens": re.compile(r"\)"), "bare": re.compile(r":\s")}
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b|\.(?= (?:(?:Kalender|Werk|Arbeits)?[Tt]ag|Woche|Monat|Jahr))")
+_OF_EACH_MONTH = re.compile(r" (?:of (?:each|every|the|a) month|(?:jedes|eines|des) Monats)\b")  # the fifteenth
 _GERMAN_ORDINAL = re.compile(r"\.(?= [^\W\d_]{2})")  # behind an article: `im 3. Obergeschoss`
 _GERMAN_ARTICLE = re.compile(r"\b(?:[iau]m|vom|zu[mr]|beim|d(?:er|ie|as|en|em|es))\s\Z", re.IGNORECASE)
 _GROUPED = {
@@ -416,8 +417,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             take(figure)
     for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
-            measured = _measured(text, figure, said=said)
-            if figure.kind != "ordinal" or is_of_things(measured):
+            is_day = figure.kind == "ordinal" and _OF_EACH_MONTH.match(text, figure.end) is not None
+            measured = replace(figure, kind="number") if is_day else _measured(text, figure, said=said)
+            if measured.kind != "ordinal" or is_of_things(measured):
                 take(measured)
     take_free(months_alone(text, said=said))
     take_free(weekdays_alone(text) if said else ())

@@ -64,3 +64,26 @@ def test_the_cases_are_many(cases: dict[str, Any]) -> None:
 def test_lines_alone_are_those_of_the_only_document_that_was_read(text: str, checked: str) -> None:
     look = Quotations([Passage("E1", "docs/fees.md", 1, "# Fees\nThe fee is 50 EUR.")], ["E1"])
     assert look.check(text).text == checked
+
+
+@pytest.mark.parametrize(
+    ("line", "right", "wrong"),
+    [
+        ("Cover starts on the first of February 2027.", "from 1 February 2027 [E1]", "from 2 February 2027 [E1]"),
+        (
+            "Cover starts on 1 February 2027.",
+            "from the first of February [E1]",
+            "from the second of February 2027 [E1]",
+        ),
+        ("We close on the thirty-first of December.", "closed on 31 December [E1]", "closed on 30 December [E1]"),
+        ("Der Vertrag beginnt am ersten Februar 2027.", "from 2027-02-01 [E1]", "from 2027-02-02 [E1]"),
+        ("Le bail commence le premier février 2027.", "from 1 February 2027 [E1]", "from 1 March 2027 [E1]"),
+        ("Die Miete ist am fünfzehnten jedes Monats fällig.", "on the 15th of each month [E1]", "on the 16th [E1]"),
+        ("Due on the 15th of each month.", "the fifteenth of each month [E1]", "the sixteenth of each month [E1]"),
+        ("We met in May 2026.", "The second May meeting was long [E1].", "The second of May was long [E1]."),
+    ],
+)
+def test_a_day_in_words_is_the_day_in_digits(line: str, right: str, wrong: str) -> None:
+    look = Quotations([Passage("E1", "docs/terms.md", 1, line)], ["E1"])
+    assert not _MARK.search(look.check(right).text)
+    assert _MARK.search(look.check(wrong).text)
