@@ -303,7 +303,7 @@ class Sources:
             before: Figure | None = None
             for _, figure in row.figures:
                 count, price = (before, figure) if is_price(figure) else (figure, before)
-                if not (count and price and is_price(price) and _counts_things(count) and count.value > 1):
+                if not (count and price and is_price(price) and _counts_things(count) and count.value >= 1):
                     before = figure
                     continue
                 value = max(count.values) * max(price.values)

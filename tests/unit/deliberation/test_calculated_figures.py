@@ -874,3 +874,9 @@ def test_the_day_of_the_run_is_no_deadline_of_a_cited_line(text: str, is_right: 
     source = "The offer is valid until 15 December 2026. The repair of 3 September cost 1,860 EUR.\n"
     look = Quotations([Passage("E1", "a.md", 1, source)], ["E1"], day="2026-11-30")
     assert (NOT_IN_CITED_LINES not in look.check(text).text) is is_right
+
+
+def test_the_price_of_several_rows_is_added_up_where_one_of_them_is_of_a_single_thing() -> None:
+    offer = "item,unit price,quantity\nclimbing frame,3450.00,1\nsand (t),48.50,12"
+    assert marked("They cost 4,032 EUR in all [E1:2-3].", offer, path="{}.csv") == []
+    assert marked("They cost 4,042 EUR in all [E1:2-3].", offer, path="{}.csv") == ["4,042 EUR"]
