@@ -11,6 +11,7 @@ import typer
 
 from council.cli.context import tell
 from council.cli.daemon import serve
+from council.cli.status_command import progress_line
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, Show, control, silent
 from council.engine.receipts import Receipt
@@ -88,9 +89,7 @@ def _progress() -> Iterator[Show]:
         def show(run: dict[str, Any] | None) -> None:
             if run is None:
                 return
-            round_no, max_rounds = run.get("round", 0), run.get("max_rounds")
-            speaker = f", {run['role']}" if run.get("role") else ""
-            text = f"{run['status']}: round {round_no} of {max_rounds}{speaker}" if max_rounds else run["status"]
-            progress.update(task, description=text, total=max_rounds, completed=max(0, round_no - 1))
+            rounds, ended = run.get("max_rounds"), max(0, run.get("round", 0) - 1)
+            progress.update(task, description=progress_line(run), total=rounds, completed=ended)
 
         yield show

@@ -17,9 +17,11 @@ from tests.harness import (
     Daemon,
     command,
     drop_command,
+    environment,
     faulty_environment,
     journal,
     make_home,
+    on_a_terminal,
     receipts,
     run_cli,
     settled,
@@ -94,6 +96,19 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
     assert (receipt["calls"], receipt["attempts"]) == (4, waited + 1)
     assert len(settled(far, run_id)) == 4  # nobody heard of the calls that found no way
     assert run_cli("replay", "--check", run_id, cwd=far).returncode == 0
+
+
+def test_whoever_waits_at_a_terminal_reads_what_the_run_waits_for(far: Path, gone: dict[str, str]) -> None:
+    with Daemon(far, env=gone, module=FAULTY) as daemon:
+        daemon.ready()
+        on_a_terminal(
+            *("submit", "--wait", "--task", "Which engine?", "--rounds", "1"),
+            cwd=far,
+            env=environment(TERM="xterm", COLUMNS="120"),
+            answers=[("waiting for the network, round 1 of 1", lambda: there(gone))],
+        )
+    (receipt,) = receipts(far)
+    assert receipt["status"] == "succeeded"
 
 
 def test_a_host_that_refuses_the_connection_is_waited_for(tmp_path: Path, gone: dict[str, str]) -> None:
