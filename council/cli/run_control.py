@@ -142,7 +142,7 @@ def _steered(
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
         instead = f" instead of {own}" if own not in ("", keys["model"]) else ""
-        typer.echo(f"The run is to use {keys['model']}{instead}.", err=True)
+        typer.echo(f"The run will use {keys['model']}{instead}.", err=True)
     receipt = obey(desk, to, None, timeout_s, run=run_id, **keys)
     if not model and to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)

@@ -140,7 +140,7 @@ class Deliberation:
         if transcript.stopped:
             transcript.ending = Ending("budget", transcript.stopped, self._turns_left)
         elif transcript.ending is None and self._config.stops_early:
-            rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
+            rounds = {1: "the one round", 2: "both rounds"}.get(self.max_rounds, f"all {self.max_rounds} rounds")
             transcript.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(transcript)))))
         if not transcript.stopped and not any(turn.result.failure is None for turn in transcript.turns()):
             failures = [turn.result.failure for turn in transcript.turns() if turn.result.failure]

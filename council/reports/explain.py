@@ -340,8 +340,10 @@ class _Teller:
             return Why(account.stopped, f"{sentence.rstrip('.')}.", calls_saved=account.calls_saved)
         if not self.journal.recorded(FINISH):
             return Why("unknown", "The journal no longer says why; the receipt names no error.")
-        rounds = "The planned round" if self.rounds == 1 else f"All {self.rounds} planned rounds"
-        return Why("cap", f"{rounds} took place.")
+        planned = {1: "The planned round", 2: "Both planned rounds"}.get(
+            self.rounds, f"All {self.rounds} planned rounds"
+        )
+        return Why("cap", f"{planned} took place.")
 
 
 def _length(spans: Iterable[tuple[int, int]]) -> int:

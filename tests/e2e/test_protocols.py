@@ -187,7 +187,7 @@ def test_agreement_does_not_end_the_rounds_without_evidence_or_before_the_audito
     assert len(fake.requests) == 7
     assert receipts(home)[-1]["details"]["stopped"] == "cap"
     assert receipts(home)[-1]["details"]["calls_saved"] == 0
-    assert "All 2 rounds took place." in section(page, "How the rounds ended")
+    assert "Both rounds took place." in section(page, "How the rounds ended")
 
 
 @pytest.mark.parametrize("repeats", [("COORDINATOR",), ROLES], ids=["one", "all"])

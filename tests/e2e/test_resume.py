@@ -95,7 +95,7 @@ def test_a_run_whose_model_cannot_be_had_ends_by_drift_and_goes_on_with_the_one_
     assert list((home / "commands" / "failed").glob("resume*")) == []
     asked = len(fake.requests)
     told = run_cli("resume", cut_off, "--model", "offline", cwd=home, env=without_key)
-    assert (told.returncode, told.stderr) == (0, "The run is to use offline instead of gemini:gemini-2.5-flash.\n")
+    assert (told.returncode, told.stderr) == (0, "The run will use offline instead of gemini:gemini-2.5-flash.\n")
     assert run_cli("run", "--once", cwd=home, env=without_key).returncode == 0
     assert len(fake.requests) == asked
     assert "Resumed although its model or Council's prompts had changed" in (home / "artifacts" / "out.md").read_text()
@@ -126,7 +126,7 @@ def test_a_retry_with_a_model_asks_that_one_and_so_does_the_next_retry(
     assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
     assert fake.requests == []
     told = run_cli("retry", "last", "--model", "gemini", cwd=home, env=env)
-    assert told.stderr == "The run is to use gemini:gemini-2.5-flash instead of offline.\n"
+    assert told.stderr == "The run will use gemini:gemini-2.5-flash instead of offline.\n"
     assert fake.requests == []
     for times in (1, 2):
         assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
@@ -151,7 +151,7 @@ def test_another_model_is_named_before_the_daemon_sends_anything_to_it(
         asked = [sys.executable, "-m", "council", "retry", "last", "--model", "gemini"]
         assert subprocess.run(asked, cwd=home, env=env, stderr=stderr, timeout=60, check=False).returncode == 0
         assert daemon.wait("run_ended")["status"] == "succeeded"
-    assert set(named) == {"The run is to use gemini:gemini-2.5-flash instead of offline.\n"}
+    assert set(named) == {"The run will use gemini:gemini-2.5-flash instead of offline.\n"}
 
 
 SCRIPT = "model: script\nreplies: [{purpose: synthesis, times: 0, text: Decided by script.}, {times: 0, text: Said by script.}]\n"
