@@ -118,6 +118,7 @@ class Journal(RunRecords):
         # What the store does not hold (yet: it may have refused), by step: request and answer.
         self._unsaved: dict[str, tuple[str, Any]] = {}
         self._sent: dict[str, asyncio.Future[None]] = {}  # results that nobody has waited for, by step
+        self._under_way = 0  # steps that have no answer yet
         self._noted: list[StepResult] = []  # known here, and written with the commit
         self._refused: dict[str, int] = {}  # numbers of rows that were refused, by what they hold: see `look_again`
         self.ended = False  # its receipt is there, and only its command file may not be taken yet
@@ -153,7 +154,8 @@ class Journal(RunRecords):
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. `durable` False: it
         is written with the next record, before what depends on it begins, and nobody waits for that. This is for what can be
         found out again and nobody paid for. `reserves`: `fn` waits for a record in the store before anything leaves the
-        process. The result of one such step and the reservation of the next are one synced transaction.
+        process. The result of one such step and the reservation of the next are one synced transaction. Beside another step
+        the result is waited for: a next reservation may be far away.
 
         What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
         was asked something else and the journal is not closed, StorageFailed when a record cannot be written. Then the answer
@@ -164,14 +166,16 @@ class Journal(RunRecords):
         if name not in self._unsaved or self._unsaved[name][0] != request:
             await self._begin(name, part, reserves=reserves)
             inside = _in_step.set(name)
+            self._under_way += 1
             try:
                 self._unsaved[name] = (request, await fn())
             finally:
+                self._under_way -= 1
                 _in_step.reset(inside)
         await self._informed()
         answer: T
         answer, record = self._result_of(name, self._unsaved[name][1], type, request)
-        if durable and reserves:
+        if durable and reserves and not self._under_way:
             self._send(record)
             return answer
         if durable:

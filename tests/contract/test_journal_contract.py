@@ -498,6 +498,22 @@ async def test_the_result_of_a_call_and_the_reservation_of_the_next_are_one_sync
     assert [step.name for step in again(store).steps()] == ["one", "two", "three", "look"]
 
 
+async def test_a_result_beside_another_call_is_on_the_disk_before_it_is_used(store: Store, journal: Journal) -> None:
+    released = asyncio.Event()
+
+    async def slow() -> Out:
+        await released.wait()
+        return Out("slow")
+
+    other = asyncio.create_task(journal.step("slow", slow, type=Out, reserves=True))
+    await asyncio.sleep(0)
+    with watched(store) as driver:
+        await asked(journal, store, "one", [])
+        assert driver.count("COMMIT") == 2  # of the reservation, and of the result
+    released.set()
+    assert await other == Out("slow")
+
+
 async def test_a_run_is_not_committed_before_its_last_call_is_on_the_disk(store: Store, journal: Journal) -> None:
     await asked(journal, store, "one", [])
     with watched(store) as driver:
