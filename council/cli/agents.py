@@ -90,7 +90,7 @@ _WAIT_S = 3600.0
 _MAX_TEXT_CHARS = 20_000
 _MAX_FILE_BYTES = 1 << 20  # no home can be set to take a larger command
 _EDITED = "the edited text"
-_Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
+_Role = Annotated[str, typer.Argument(help="The agent's role, such as auditor.")]
 _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
 
 

@@ -62,7 +62,7 @@ class _Council(LazyGroup):
         "status": SubCommand("status_command:status", LOOK,
             "Print what the daemon is doing, what waits, and how the last runs ended."),
         "runs": SubCommand("reporting:runs", LOOK,
-            "List the runs in the order of their admission, the last one first: time, status, cost, page and title. "
+            "List the runs, newest first: time, status, cost, page and title. "
             "With WORDS, list only those that contain them. A run's id begins with the time of its admission (UTC)."),
         "show": SubCommand("run_control:show", LOOK, "Print the answer of a run and where its page is."),
         "explain": SubCommand("reporting:explain", LOOK,

@@ -203,7 +203,7 @@ _CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
     ("add-rule", "addRule", "of a version with one more rule", {
         "rule": (Annotated[str, typer.Argument(help="One sentence that it must follow.")], REQUIRED),
     }),
-    ("remove-rule", "removeRule", "of a version with one rule less", {
+    ("remove-rule", "removeRule", "of a version without one of its rules", {
         "number": (Annotated[int, typer.Argument(help="The rule's number, as `show` prints it.")], REQUIRED),
     }),
     ("rollback", "rollbackSpecialist", "that takes a specialist back to an earlier version", {

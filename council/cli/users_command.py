@@ -27,7 +27,7 @@ from council.users.people import User, all_users, require_user
 
 users = typer.Typer(no_args_is_help=True)
 
-_Id = Annotated[str, typer.Argument(help="The user's id, as commands name it: anna.")]
+_Id = Annotated[str, typer.Argument(help="The user's id, such as anna.")]
 
 
 class RoleName(StrEnum):

@@ -24,7 +24,7 @@ from council.vault.sealing import place_of
 app = typer.Typer(no_args_is_help=True)
 
 _MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
-_Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
+_Key = Annotated[str, typer.Argument(help="The credential's name, such as GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
 _Role = Annotated[str, typer.Option(help="The only role that may read it. Default: no role.")]
 

@@ -103,7 +103,7 @@ _LINES: dict[type[Event], str] = {
     events.ConductorStart: "{note}",
     events.WorldChange: "[!] {note}",
     events.WorldRound: "  ~  World round {round}: {actions} actions; {population} live.",
-    events.RunAdmission: "[!] Command file detected: commands/{file} is run {run_id}.",
+    events.RunAdmission: "[!] Command file detected: commands/{file} is now run {run_id}.",
     events.RunRecovery: "[+] Run {run_id} continues; {steps} steps are already done: {title}",
     events.RoundStart: "\n--- ROUND {round} of {max_rounds} ---",
     events.TurnStart: "  -> Orchestrator to {role}...",

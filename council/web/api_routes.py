@@ -415,7 +415,7 @@ def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
 
 @router.get("/ask", **_answers(ConversationEntry, is_list=True))
 def history(desk: DeskHere, asking: Asking, paging: Paging) -> Response:
-    """Your conversations with the conductor, the last one first."""
+    """Your conversations with the conductor, newest first."""
     return _told(paging.part_of(conversations(desk, asking.id)))
 
 
