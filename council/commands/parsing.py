@@ -174,7 +174,11 @@ def _instead_of(word: str, model: Any, loc: Loc) -> str:
         if isinstance(part, str):
             field = getattr(model, "model_fields", {}).get(part)
             model = _object_in(field.annotation) if field is not None else None
-    known = [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+    fields = getattr(model, "model_fields", {})
+    for name, field in fields.items():
+        if word in getattr(_object_in(field.annotation), "model_fields", {}):
+            return f"put it into `{name}`"
+    known = [field.alias or name for name, field in fields.items()]
     stem = word.lower().rstrip("s")
     parts = [key for key in known if stem in key.split("_")]
     near = nearest(word, known) or (parts[0] if len(parts) == 1 else "")

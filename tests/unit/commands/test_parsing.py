@@ -120,6 +120,8 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"inputs": ["a.md"]}, "inputs", "did you mean `input_artifacts`"),
         ({"output": "x.md"}, "output", "did you mean `output_artifact_path`"),
         ({"config": {"rounds": 3}}, "config.rounds", "did you mean `max_rounds`"),
+        ({"max_rounds": 3}, "max_rounds", "put it into `config`"),
+        ({"config": {"max_usd": 3}}, "config.max_usd", "put it into `budget`"),
         ({"type": "deliberat"}, "type", "known types: deliberate, cancel"),
         ({"type": 7}, "type", "is the number 7; known types"),
         ({"type": None}, "type", "is null; known types"),
