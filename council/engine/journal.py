@@ -328,7 +328,8 @@ class Journal(RunRecords):
                 sent.result()
 
     def _send(self, record: StepResult) -> None:
-        """Goes to the disk with what is written next. The run goes on with it, and hears of a refusal when it begins more."""
+        """Goes to the disk with what the run writes next, or soon. The run goes on with it, and hears of a refusal when it begins
+        more."""
         name, seq = record.name, self._next_seq()
 
         def known(_: object) -> None:
@@ -345,6 +346,7 @@ class Journal(RunRecords):
             partial(_insert, run=self.run, seq=seq, record=record), now=False, then=known
         )
         self._sent[name].add_done_callback(look)
+        self._store.begin_soon()
 
     def _defer(self, record: Record) -> None:
         """Goes along with what is written next: a call's reservation, or the step itself."""

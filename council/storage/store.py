@@ -194,21 +194,27 @@ class Store:
         waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
-        def begin() -> None:
-            with self._changed:
-                if self._queue:
-                    self._wanted = True
-                    self._changed.notify()
-
-        loop = get_running_loop()
-        future = loop.create_future() if future is None else future
+        future = get_running_loop().create_future() if future is None else future
         self._hand_over(_Job(work, durable, now=now, then=then, future=future))
         if now and self._lone < _LONE:
-            # After what else the loop has at hand: others who go on now, and whom these let go on, write in the same transaction.
-            loop.call_soon(loop.call_soon, begin)
+            self.begin_soon()
         elif now:
-            begin()
+            self._begin_writing()
         return future
+
+    def begin_soon(self) -> None:
+        """Has what was handed over written after what else the loop has at hand: others who go on now, and whom these let go on,
+        write in the same transaction."""
+        from asyncio import get_running_loop  # not at the top: who only looks has no loop
+
+        loop = get_running_loop()
+        loop.call_soon(loop.call_soon, self._begin_writing)
+
+    def _begin_writing(self) -> None:
+        with self._changed:
+            if self._queue:
+                self._wanted = True
+                self._changed.notify()
 
     def defer(self, work: Callable[[Tx], object]) -> None:
         """Goes along with what is written next, and without that soon; not synced for its own sake."""
