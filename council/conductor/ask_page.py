@@ -158,18 +158,20 @@ def _evidence(state: AskState) -> list[Evidence]:
 def account_of(state: AskState, finish: Finish | None) -> Account:
     """The account of a request, for `council explain`."""
     ended = finish is not None and finish.error is None
-    failed = bool(state.results) and not state.spoken
+    nobody = state.is_offline or bool(state.refused) or bool(state.routes and not (state.spoken or state.creation))
+    outcome = "nobody could answer the request" if nobody else "the request was answered"
+    if state.is_dry:
+        nobody, outcome = False, "it was a dry run: no agent was asked"
     routed = "; ".join(
         f"part {route.part}: {_told(route)}"
         + (f", out of {', '.join(one.agent for one in route.candidates)}" if route.candidates else "")
         for route in state.routes
     )
-    why = f"{'nobody could answer the request' if failed else 'the request was answered'} ({routed})"
     return state.account(
         "ask",
         build_page(state, finish),
         reads=tuple(item.as_read() for item in _evidence(state)),
         sources=tuple(item.source() for item in _evidence(state) if item.id),
-        stopped=("unanswered" if failed else "answered") if ended else "",
-        stopped_because=why if ended else "",
+        stopped=("unanswered" if nobody else "answered") if ended else "",
+        stopped_because=(f"{outcome} ({routed})" if routed else outcome) if ended else "",
     )

@@ -266,6 +266,7 @@ def test_of_several_names_the_first_counts_and_a_note_says_who_is_not_asked(
     shown = ask(home, env, "--new", "--dry-run", words)
     assert told in shown
     assert told in next((home / "artifacts" / "asks").rglob("*.md")).read_text()
+    assert "It was a dry run: no agent was asked (part 1: writer" in run_cli("explain", cwd=home, env=env).stdout
     assert "You also named" not in ask(home, env, "--new", "--dry-run", "@writer do it")
     assert told in ask(home, env, "--new", "--model", "offline", words, code=7)
 
@@ -275,6 +276,8 @@ def test_offline_it_routes_by_exact_name_and_says_what_it_cannot_do(home: Path, 
     assert "Offline, no language model" in shown
     assert "ethical-hacker, which you named" in run_cli("show", cwd=home).stdout
     assert "I cannot" not in shown
+    ask(home, env, "--model", "offline", "Look at my login.", code=7)
+    assert "\n  Nobody could answer the request.\n" in run_cli("explain", cwd=home, env=env).stdout
 
 
 def test_an_agent_of_councils_alone_is_refused_by_name_with_the_cause(
@@ -282,6 +285,7 @@ def test_an_agent_of_councils_alone_is_refused_by_name_with_the_cause(
 ) -> None:
     fake.reply = carpentry()
     shown = ask(home, env, "@auditor look at this", code=7)
+    assert "Nobody could answer the request (part 1: nobody" in run_cli("explain", cwd=home, env=env).stdout
     assert "auditor takes part in councils only. To go on, give its persona the scope `task`, or name it in " in shown
     assert receipts(home)[0]["details"]["routes"][0]["cause"] == "scope"
     unknown = ask(home, env, "@nobody look at this", code=7)
