@@ -18,7 +18,9 @@ from council.safety.untrusted import plain_line
 from council.turns.account import StanceEntry
 
 _WIDTH = 920.0
-_LABELS = 150.0  # room for names on the left
+_CAPITAL = 8.3  # pixels: the mean width of a capital in the font of the page
+_NAME_CHARS = 20
+_LABELS = _CAPITAL * _NAME_CHARS + 14  # room for names on the left
 _COLOURS = 8  # positions beyond share colours; their numbers tell them apart
 
 
@@ -77,7 +79,7 @@ def stances_chart(told: Explanation) -> str | None:
     for row, role in enumerate(roles):
         y = 34 + _ROW * (row + 0.5)
         svg.line(_LABELS, y, width, y, "grid")
-        svg.text(_LABELS - 12, y + 4, role, "label end", max_chars=20)
+        svg.text(_LABELS - 12, y + 4, role, "label end", max_chars=_NAME_CHARS)
         changes = {(change.role, change.round): change for change in told.changes}
         own = [stance for stance in told.stances if stance.role == role]
         before: StanceEntry | None = None
@@ -143,7 +145,7 @@ def timeline_chart(told: Explanation) -> str | None:
         label(x, f"+{seconds:g} s" if seconds < 120 else f"+{duration(seconds)}", "tick mid")
     y_of = {lane: 16 + _LANE * (row + 0.5) for row, lane in enumerate(lanes)}
     for lane, y in y_of.items():
-        svg.text(_LABELS - 12, y + 4, lane, "label end", max_chars=20)
+        svg.text(_LABELS - 12, y + 4, lane, "label end", max_chars=_NAME_CHARS)
     for attempt in told.attempts[1:]:
         if attempt.began_ms is not None:
             x = scale.x(attempt.began_ms)
@@ -176,7 +178,8 @@ def timeline_chart(told: Explanation) -> str | None:
 
 
 _HALF = 450.0
-_HALF_LABELS = 116.0
+_HALF_NAME_CHARS = 15
+_HALF_LABELS = _CAPITAL * _HALF_NAME_CHARS + 14
 _ROOM = _HALF - _HALF_LABELS - 24
 
 
@@ -242,7 +245,7 @@ def _lanes(svg: Svg, agents: Sequence[AgentShare], tick: Callable[[float], str])
         svg.text(x, bottom + 18, tick(part / 4), "tick mid")
     for row, agent in enumerate(agents):
         y = 8 + _LANE * (row + 0.5)
-        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=15)
+        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=_HALF_NAME_CHARS)
         yield y, agent
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from council.reports.charts import latency_chart, timeline_chart
+from council.reports.charts import latency_chart, timeline_chart, tokens_chart
 
 
 def labels_of(spans: list[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -48,3 +48,15 @@ def test_the_words_of_the_latencies_count_one_call_in_the_singular() -> None:
     calls = [SimpleNamespace(role="A", seconds=1.0, step="a turn", purpose="", retries=0, failure="")]
     told: Any = SimpleNamespace(agents=agents, calls=calls)
     assert "A: 1 call, median 1.00 s; B: 2 calls, median 2.00 s" in str(latency_chart(told))
+
+
+def test_a_long_name_stands_whole_inside_its_picture() -> None:
+    tokens = SimpleNamespace(input=12, output=7, cached=0, thought=0)
+    agent: Any = SimpleNamespace(role="WORKSPACE_CONCIERGE", tokens=tokens, latencies_s=())
+    step = SimpleNamespace(name="s", role=agent.role, kind="", began_ms=0, ended_ms=9, outcome="done", seconds=0.01)
+    told: Any = SimpleNamespace(steps=(step,), agents=(agent,), calls=(), attempts=(), retries=())
+    widths_px = {"WORKSPACE_CONC…": 124.3, "WORKSPACE_CONCIERGE": 147.6}  # in the widest font of the page, DejaVu Sans
+    for drawn in (tokens_chart([agent]), timeline_chart(told)):
+        assert drawn is not None
+        names = [each for each in ElementTree.fromstring(drawn).iter("text") if (each.text or "") in widths_px]
+        assert [float(each.attrib["x"]) >= widths_px[str(each.text)] for each in names] == [True]
