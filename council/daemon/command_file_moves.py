@@ -25,7 +25,7 @@ from council.events import CommandChange, Events
 from council.ids import sha256_hex
 from council.settings import Home
 from council.storage.command_drop import NOTE_ENDING
-from council.storage.files import as_storage_failed, rename_noreplace, shortened, write_atomic
+from council.storage.files import as_storage_failed, fsync_dir, hidden_name, rename_noreplace, shortened, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)
@@ -106,19 +106,29 @@ class Taking:
         home. A secret in its name does not go with it. Of a type that is not kept only the note stays: its text would lie there.
         Raises FileNotFoundError when it is gone; StorageFailed, and then it stays, when it or its note cannot be written."""
         place = self._home.failed / _fitting(self.redact(name), "", len(NOTE_ENDING) + _ROOM_FOR_NUMBER)
-        aside = self._move(self._home.commands / name, place)
-        note = aside.with_name(f"{aside.name}{NOTE_ENDING}")
         try:
-            data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self.max_bytes).data
-            kept = is_kept(self._types, aside.name, data)
+            data = self._root.read(f"commands/{name}", max_bytes=self.max_bytes).data
+            kept = is_kept(self._types, name, data)
         except PathRefused:  # what cannot be read whole is kept: nobody knows what it is
             kept = True
         text = self.redact(error_page(printable(name), error, mend="" if kept else _NOT_KEPT))
+        # The note is written before the file moves: a full disk would else move it there and back, and each move wakes a scan.
+        staged = place.with_name(hidden_name(f"{place.name}{NOTE_ENDING}", "tmp"))
+        _make_folder(place.parent)
         try:
-            write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
-        except StorageFailed:
-            self._move(aside, self._home.commands / name)
-            raise
+            write_atomic(staged, text.encode("utf-8", "backslashreplace"), mode=0o644)
+            aside = self._move(self._home.commands / name, place)
+            note = aside.with_name(f"{aside.name}{NOTE_ENDING}")
+            try:
+                with as_storage_failed(f"Cannot write {note}"):
+                    os.replace(staged, note)
+                    fsync_dir(note.parent)
+            except StorageFailed:
+                self._move(aside, self._home.commands / name)
+                raise
+        finally:
+            with contextlib.suppress(OSError):
+                staged.unlink(missing_ok=True)
         if not kept:
             _unlink(aside)
         return f"commands/failed/{aside.name if kept else note.name}"
@@ -169,12 +179,7 @@ class Taking:
 
     def _move(self, source: Path, target: Path) -> Path:
         """Renames without overwriting; a taken name gets a number before its ending. Returns the new place."""
-        try:
-            target.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            message = f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror})."
-            fix = f"move away {target.parent.parent.name}/{target.parent.name}"
-            raise StorageFailed(message, fix=fix) from error
+        _make_folder(target.parent)
         for number in range(1, _MAX_NAMESAKES):
             place = target if number == 1 else target.with_name(f"{target.stem}-{number}{target.suffix}")
             try:
@@ -183,6 +188,14 @@ class Taking:
             except FileExistsError:
                 continue
         raise StorageFailed(f"{target.parent.name}/ holds too many files called {target.name}.", fix="tidy that folder")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        message = f"cannot make {folder.name}/ in {folder.parent.name}/ ({error.strerror})."
+        raise StorageFailed(message, fix=f"move away {folder.parent.name}/{folder.name}") from error
 
 
 def _unlink(path: Path) -> None:

@@ -254,10 +254,14 @@ def test_a_file_that_cannot_be_taken_at_the_end_of_a_run_holds_neither_it_nor_it
 
 def test_a_refused_command_stays_until_its_note_can_be_written(quick: Path) -> None:
     drop_command(quick, b"{}", "bad.json")
-    env = faulty_environment(COUNCIL_TEST_FAULT="fail-at:1:ENOSPC:.bad.json.error.md")
+    trace = quick.parent / "trace"
+    fault = "fail-at:1:ENOSPC:.bad.json.error.md"
+    env = faulty_environment(COUNCIL_TEST_FAULT=fault, COUNCIL_TEST_FAULT_LOG=str(trace))
     with Daemon(quick, env=env, module=FAULTY) as daemon:
         daemon.wait("command_refused")
         assert "bad.json cannot be set aside: " in daemon.stderr
+    moves = [line for line in trace.read_text().splitlines() if "rename" in line and "commands/bad.json" in line]
+    assert len([line for line in moves if " done " not in line]) == 1  # and never back: each move wakes a scan
     assert sorted(os.listdir(quick / "commands" / "failed")) == ["bad.json", "bad.json.error.md"]
 
 
