@@ -156,7 +156,7 @@ def shown_spec(spec: SpecialistSpec) -> dict[str, str]:
         "rules": "\n".join(spec.dna_rules),
         "input": readable_json(spec.input_schema),
         "output": readable_json(spec.output_schema),
-        "answers by": "code in the cage" if spec.kind == "code" else "a model; no code runs",
+        "answers by": "code in the sandbox" if spec.kind == "code" else "a model; no code runs",
         "code": spec.code,
         "tools": ", ".join(spec.tools),
         "depends on": ", ".join(spec.depends_on),

@@ -1,4 +1,4 @@
-"""The atomic drop: every door (file, CLI, HTTP, MCP, schedules) ends here, and nothing else starts or changes a run.
+"""The atomic drop: every door (file, CLI, HTTP, schedules) ends here, and nothing else starts or changes a run.
 
 Also the rule which names in `commands/` count at all. What the file says is not looked at here.
 """

@@ -195,7 +195,8 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     plan = house.plan(run)
     shown = house.council("plans", "show", plan)
     for line in (
-        "Why: Guardian: APPROVED, risk low", "Validator: VALID.", "code: + import re", '+     address = input["address"]',
+        "Why: Guardian: APPROVED, risk low", "Validator: VALID.", "answers by: + code in the sandbox",
+        "code: + import re", '+     address = input["address"]',
         '{"address": "ada.example.org"} → {"valid": false, "reason": "at"}', "hidden cases:", "only for ada",
     ):  # fmt: skip
         assert line in shown
