@@ -435,9 +435,8 @@ def check_schedules(home: Home, types: CommandTypes) -> Iterator[Check]:
             continue
         except (CommandInvalid, OSError, StorageFailed) as error:
             bad += 1
-            yield Check(
-                "schedules", "warn", f"commands/recurring/{name}: {error}", f"correct commands/recurring/{name}"
-            )
+            why, fix = (str(error), "make it readable") if isinstance(error, OSError) else (error.message, error.fix)
+            yield Check("schedules", "warn", f"commands/recurring/{name}: {why}", fix)
     if names and not bad:
         yield Check("schedules", "ok", f"{len(names)} recurring command{'s' if len(names) != 1 else ''}")
 

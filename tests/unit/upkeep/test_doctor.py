@@ -161,6 +161,8 @@ def test_a_recurring_command_that_does_not_parse_is_named(home: Home) -> None:
     (folder / "bad.yaml").write_text("schedule: never\ntask_description: x\noutput_artifact_path: artifacts/x.md\n")
     check = found(home)["schedules"]
     assert (check.status, "bad.yaml" in check.message) == ("warn", True)
+    assert "Fix:" not in check.message
+    assert check.fix.startswith("give five fields")
 
 
 def test_pipes_in_the_place_of_a_schedule_and_a_memory_are_named_and_not_waited_for(home: Home) -> None:
