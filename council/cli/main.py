@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import io
 import json
 import os
 import sys
@@ -176,12 +178,23 @@ def program() -> Any:
     return get_command(app)
 
 
+def _open_for_all_characters() -> None:
+    """A terminal of Latin-1 gets escapes for what it cannot show; what somebody closed takes anything."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as the process lives
+        elif isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main(systems: Callable[[], Sequence[System]] = house) -> None:
     """Runs the command line of a council of these systems; a CouncilError becomes one message on stderr and its exit code."""
     gc.set_threshold(_OBJECTS_WHILE_LOADING)
     if _COMPLETES in os.environ:
         vars(typer_completion)["completion_init"]()  # with `add_completion=False` it does not know the shells by itself
     cli = CliState(systems=systems)
+    _open_for_all_characters()
     try:
         program()(obj=cli)
     except CouncilError as error:
@@ -197,6 +210,13 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)
     except Exception as error:  # noqa: BLE001 - a defect: its traceback is for a report, and may hold anybody's words
+        if (
+            isinstance(error, OSError) and error.errno == errno.ENOSPC
+        ):  # of standard output: what writes files says where
+            from council.storage.files import storage_failed
+
+            cli.complain(storage_failed(error, "Cannot write all of the output"))
+            sys.exit(EXIT_FAILED)
         print(cli.redact("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_FAILED)
     finally:

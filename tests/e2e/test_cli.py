@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,17 @@ from tests import warm
 from tests.documents import pdf
 from tests.e2e.gate import Gate, is_closing
 from tests.fake_gemini import FakeGemini, error, slow, text
-from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
+from tests.harness import (
+    TIMEOUT_S,
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    make_home,
+    receipts,
+    run_cli,
+    wait_until,
+)
 
 KEY = "AIzaSyD-1234567890abcdefghijklmnopqrstu"
 
@@ -526,6 +537,16 @@ def test_whoever_interrupts_a_request_is_told_that_it_is_still_there_and_how_it_
 
 
 # ── first minutes, help, configuration ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_an_output_cannot_take_ends_nothing_with_a_traceback(quick: Path) -> None:
+    write_command(quick, command("Is “it” done?"))
+    assert run_cli("submit", "--wait", "question.json", cwd=quick).returncode == 0
+    told = "PYTHONIOENCODING=latin-1 {0} show; {0} runs >&-; {0} runs >/dev/full".format(f"{sys.executable} -m council")
+    done = subprocess.run(["sh", "-c", told], cwd=quick, env=environment(), capture_output=True, timeout=TIMEOUT_S)
+    assert b"Is \\u201cit\\u201d done?" in done.stdout
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error (storage_failed): Cannot write all of the output: No space left on device.")
 
 
 def test_version(tmp_path: Path) -> None:
