@@ -35,6 +35,7 @@ _MARKS = {
 _BAR_CHARS = 16
 _MIN_BAR_CHARS = 6  # a shorter one shows nothing that the figures do not
 _INDENT = 2
+_BETWEEN = 2  # columns of a table are apart by as many characters
 
 
 def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bool) -> None:
@@ -157,7 +158,7 @@ def barred(
     """A table with a bar behind each row, by the largest of the values; without them where they would not fit on a line."""
     table = _filled(table_of(*headings), rows)
     measured = _console_of(StringIO(), columns=10 * columns, coloured=False).measure(table).maximum
-    room = min(_BAR_CHARS, columns - _INDENT - measured - 1)
+    room = min(_BAR_CHARS, columns - _INDENT - measured - _BETWEEN)
     most = max(values, default=0)
     if room < _MIN_BAR_CHARS or not most:
         return table
