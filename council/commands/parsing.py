@@ -65,6 +65,7 @@ _EXPECTED = {
     "string_type": "text in quotes",
     "tuple_type": "a list in brackets",
     "model_type": "an object with keys",
+    "model_attributes_type": "an object with keys",
     "bool_type": "true or false",
     "float_type": "a number without quotes",
     "float_parsing": "a number",

@@ -5,7 +5,6 @@ The type keeps no foreign page out: the gate does that, by `Sec-Fetch-Site` and 
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -14,6 +13,8 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
+
+from council.commands.json_faults import fault_of
 
 
 class JsonRoute(APIRoute):
@@ -28,8 +29,17 @@ class JsonRoute(APIRoute):
             headers = [header for header in request.scope["headers"] if header[0] != b"content-type"]
             named = {**request.scope, "headers": [*headers, (b"content-type", b"application/json")]}
             asked = Request(named, request.receive)
-            with contextlib.suppress(ValueError, RecursionError):  # what is no JSON is refused where it is read
-                json.loads(await asked.body(), object_pairs_hook=_once)
+            body = await asked.body()
+            try:
+                if body:  # an empty one is a missing one, if it is needed at all
+                    json.loads(body, object_pairs_hook=_once)
+            except RecursionError:
+                raise _fault("is nested too deeply") from None
+            except UnicodeDecodeError:
+                raise _fault("is not text in UTF-8") from None
+            except json.JSONDecodeError as error:
+                place = f"line {error.lineno}, column {error.colno}"
+                raise _fault(f"is not JSON: {fault_of(body.decode(errors='replace'), error)} ({place})") from None
             return await answer(asked)
 
         return answer_json
@@ -39,6 +49,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise RequestValidationError([{"loc": ("body", key), "msg": "this key stands twice", "type": "twice"}])
+            raise _fault("this key stands twice", key)
         found[key] = value
     return found
+
+
+def _fault(words: str, *key: str) -> RequestValidationError:
+    return RequestValidationError([{"loc": ("body", *key), "msg": words, "type": "json"}])

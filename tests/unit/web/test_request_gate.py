@@ -121,3 +121,18 @@ async def test_a_body_is_json_whatever_its_type_and_no_foreign_form_sends_one(tm
     assert (refused.status_code, refused.json()["code"]) == (403, "foreign_page")
     assert [one.status_code for one in wrong] == [422, 422, 422]
     assert twice.json()["faults"] == [{"where": "body.name", "problem": "this key stands twice"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b'{"name": }', "is not JSON: expecting value (line 1, column 10)"),
+        (b'"\xff"', "is not text in UTF-8"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b"[]", "must be an object with keys"),
+    ],
+)
+async def test_a_body_that_is_no_json_object_is_told_so(tmp_path: Path, body: bytes, problem: str) -> None:
+    async with client(tmp_path, http_hosts=(HOST,)) as asking:
+        told = await asking.post(REGISTER, content=body)
+    assert (told.status_code, told.json()["faults"]) == (422, [{"where": "body", "problem": problem}])
