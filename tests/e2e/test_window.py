@@ -319,5 +319,15 @@ def test_a_note_is_unlocked_a_command_is_mended_and_a_world_is_followed_and_stop
         assert ada.complaints + otto.complaints == []
 
 
+def test_a_players_longest_name_moves_no_order_out_of_sight(browser: Browser, here: Site) -> None:
+    with here.serving(), enter(browser, here) as steward:
+        here.cli("world", "init", "--members", "3", "--pace", "3600")
+        httpx2.post(f"{here.url}/v1/agents/register", json={"name": "W" * 80}).raise_for_status()
+        page = steward.open("/world")
+        cut = "one => [one.scrollWidth > one.clientWidth, one.innerText.includes('Ban')]"
+        assert page.locator("[aria-label=Players]").evaluate(cut) == [False, True]
+        assert steward.complaints == []
+
+
 def titles(home: Path) -> list[str]:
     return [row[0] for row in rows_of(home, "SELECT title FROM workspace_tasks ORDER BY title")]
