@@ -117,8 +117,6 @@ class Journal(RunRecords):
         self._seq = 0
         # What the store does not hold (yet: it may have refused), by step: request and answer.
         self._unsaved: dict[str, tuple[str, Any]] = {}
-        self._sent: dict[str, asyncio.Future[None]] = {}  # results that nobody has waited for, by step
-        self._under_way = 0  # steps that have no answer yet
         self._noted: list[StepResult] = []  # known here, and written with the commit
         self._refused: dict[str, int] = {}  # numbers of rows that were refused, by what they hold: see `look_again`
         self.ended = False  # its receipt is there, and only its command file may not be taken yet
@@ -146,16 +144,13 @@ class Journal(RunRecords):
         type: type[T],
         request: str = "",
         durable: bool = True,
-        reserves: bool = False,
         part: Part = OWN,
     ) -> T:
         """The recorded result of step `name`, else what `fn` returns, without secrets, on the disk before this returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. `durable` False: it
         is written with the next record, before what depends on it begins, and nobody waits for that. This is for what can be
-        found out again and nobody paid for. `reserves`: `fn` waits for a record in the store before anything leaves the
-        process. The result of one such step and the reservation of the next are one synced transaction. Beside another step
-        the result is waited for: a next reservation may be far away.
+        found out again and nobody paid for.
 
         What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
         was asked something else and the journal is not closed, StorageFailed when a record cannot be written. Then the answer
@@ -164,20 +159,15 @@ class Journal(RunRecords):
         if self._recalls(name, request):
             return self.result(name, type)
         if name not in self._unsaved or self._unsaved[name][0] != request:
-            await self._begin(name, part, reserves=reserves)
+            await self._begin(name, part)
             inside = _in_step.set(name)
-            self._under_way += 1
             try:
                 self._unsaved[name] = (request, await fn())
             finally:
-                self._under_way -= 1
                 _in_step.reset(inside)
         await self._informed()
         answer: T
         answer, record = self._result_of(name, self._unsaved[name][1], type, request)
-        if durable and reserves and not self._under_way:
-            self._send(record)
-            return answer
         if durable:
             await self._append(record)
         else:
@@ -252,7 +242,6 @@ class Journal(RunRecords):
     async def commit(self, seal: Callable[[Tx], Commit]) -> None:
         """The point of no return: from here the run only rolls forward. `seal` writes what belongs to the end in the same
         transaction, and says what is committed, without secrets. Raises StorageFailed: then nothing of it is there."""
-        await self._require_sent()
         noted = list(self._noted)
         seqs = [self._next_seq() for _ in range(len(noted) + 1)]
 
@@ -284,7 +273,6 @@ class Journal(RunRecords):
                     f"another process has continued run {self.header.run_id}.", fix="end one of the two"
                 )
             del self._refused[names[seq]]
-            self._sent.pop(names[seq], None)
             self._remember(record_of(row, self.header.run_id))
 
     async def reopen(self, record: Continuation) -> None:
@@ -308,7 +296,7 @@ class Journal(RunRecords):
             )
         return known is not None
 
-    async def _begin(self, name: str, part: Part = OWN, *, reserves: bool = False) -> None:
+    async def _begin(self, name: str, part: Part = OWN) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             await asyncio.sleep(0)  # what was held back while a record was written
@@ -316,37 +304,7 @@ class Journal(RunRecords):
             raise JournalEnd(name)
         if self.stopping():
             raise Handback
-        await self._require_sent(waits=not reserves)
         self._defer(StepStart(name, self._now_ms(), part))
-
-    async def _require_sent(self, *, waits: bool = True) -> None:
-        """Raises what kept a result from the disk that was sent there. `waits`: they are all there when this returns."""
-        if waits and self._sent:
-            await self._store.write(lambda tx: None)
-        for sent in self._sent.values():
-            if sent.done():
-                sent.result()
-
-    def _send(self, record: StepResult) -> None:
-        """Goes to the disk with what the run writes next, or soon. The run goes on with it, and hears of a refusal when it begins
-        more."""
-        name, seq = record.name, self._next_seq()
-
-        def known(_: object) -> None:
-            for waiting in (self._sent, self._unsaved, self._refused):
-                waiting.pop(name, None)
-
-        def look(done: asyncio.Future[None]) -> None:
-            if done.exception() is not None:
-                self._forget(record)
-                self._refused[name] = seq
-
-        self._remember(record)
-        self._sent[name] = self._store.write(
-            partial(_insert, run=self.run, seq=seq, record=record), now=False, then=known
-        )
-        self._sent[name].add_done_callback(look)
-        self._store.begin_soon()
 
     def _defer(self, record: Record) -> None:
         """Goes along with what is written next: a call's reservation, or the step itself."""

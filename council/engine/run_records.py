@@ -149,11 +149,6 @@ class RunRecords:
         """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None
 
-    def _forget(self, record: StepResult) -> None:
-        """It was remembered, and is not recorded after all."""
-        if self._steps.pop(record.name, None) is not None:
-            self.text_bytes -= len(record.out)
-
     def _remember(self, record: Record) -> None:
         if not isinstance(record, StepStart | Retry) or (isinstance(record, StepStart) and record.name == HANDBACK):
             self.fruitless_attempts = 0

@@ -115,7 +115,6 @@ class StepOptions(TypedDict, total=False):
 
     request: str
     durable: bool
-    reserves: bool
     part: Part
 
 

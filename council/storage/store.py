@@ -88,13 +88,11 @@ class Tx:
 
 @dataclass
 class _Job(Generic[T]):
-    """`then` is called in the loop's thread when the job is committed, also where nobody waits any more. `now`: it is not to
-    wait for another."""
+    """`then` is called in the loop's thread when the job is committed, also where nobody waits any more."""
 
     work: Callable[[Tx], T]
     durable: bool
     deferred: bool = False
-    now: bool = True
     then: Callable[[T], None] | None = None
     future: asyncio.Future[T] | None = None
     result: T | None = None
@@ -119,7 +117,7 @@ class Store:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._durable = True
-        self._lone = 0  # batches in a row in which one job alone was for now
+        self._lone = 0  # batches in a row in which one job alone was not deferred
         self._claimed = False
         self.damage: StorageFailed | None = None  # met in the file: nothing but a restore mends it
 
@@ -194,31 +192,25 @@ class Store:
         waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
-        future = get_running_loop().create_future() if future is None else future
-        self._hand_over(_Job(work, durable, now=now, then=then, future=future))
-        if now and self._lone < _LONE:
-            self.begin_soon()
-        elif now:
-            self._begin_writing()
-        return future
-
-    def begin_soon(self) -> None:
-        """Has what was handed over written after what else the loop has at hand: others who go on now, and whom these let go on,
-        write in the same transaction."""
-        from asyncio import get_running_loop  # not at the top: who only looks has no loop
+        def begin() -> None:
+            with self._changed:
+                if self._queue:
+                    self._wanted = True
+                    self._changed.notify()
 
         loop = get_running_loop()
-        loop.call_soon(loop.call_soon, self._begin_writing)
-
-    def _begin_writing(self) -> None:
-        with self._changed:
-            if self._queue:
-                self._wanted = True
-                self._changed.notify()
+        future = loop.create_future() if future is None else future
+        self._hand_over(_Job(work, durable, then=then, future=future))
+        if now and self._lone < _LONE:
+            # After what else the loop has at hand: others who go on now, and whom these let go on, write in the same transaction.
+            loop.call_soon(loop.call_soon, begin)
+        elif now:
+            begin()
+        return future
 
     def defer(self, work: Callable[[Tx], object]) -> None:
         """Goes along with what is written next, and without that soon; not synced for its own sake."""
-        self._hand_over(_Job(work, durable=False, deferred=True, now=False))
+        self._hand_over(_Job(work, durable=False, deferred=True))
 
     def write_now(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         """Writes like `write`, waiting here: for doors without a loop, and for what must be on the disk before the next
@@ -284,7 +276,7 @@ class Store:
         """One transaction of all `jobs`. When one raises, they are written again, each `apart`: then it undoes itself alone."""
         if not jobs:
             return
-        self._lone = self._lone + 1 if sum(job.now for job in jobs) == 1 else 0
+        self._lone = self._lone + 1 if sum(not job.deferred for job in jobs) == 1 else 0
         # So is a lone deferred one: it is dropped for its own error, and kept for one of the database.
         apart = apart or (len(jobs) == 1 and jobs[0].deferred)
         one_raised = False

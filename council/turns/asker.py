@@ -75,7 +75,6 @@ class Asker:
                 lambda: self._reply(speaker, messages, info, schema),
                 type=TurnResult,
                 request=request,
-                reserves=is_turn,
                 part=Part(purpose, info.role, round_no),
             )
         except ReplayMiss:

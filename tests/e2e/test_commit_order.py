@@ -69,8 +69,8 @@ class Trace:
         aside = ("audit.head", "state.json", "commit-unsynced")
         return [act for act in found if not any(name in act.name for name in aside)]
 
-    def at(self, beginning: str, after: int = 0) -> int:
-        return next(number for number, line in enumerate(self.lines) if number >= after and line.startswith(beginning))
+    def at(self, beginning: str) -> int:
+        return next(number for number, line in enumerate(self.lines) if line.startswith(beginning))
 
 
 def _told(line: str, statements: list[str]) -> str:
@@ -114,12 +114,12 @@ def test_staged_files_commit_names_receipt_and_taking_come_to_the_disk_in_this_o
         earlier = max(act.done for act in now)
 
 
-def test_a_command_is_on_the_disk_before_it_is_a_run_and_a_reply_before_the_next_model_answers(trace: Trace) -> None:
+def test_a_command_is_on_the_disk_before_it_is_a_run_and_a_reply_before_its_turn_has_ended(trace: Trace) -> None:
     done = {act.name: act.done for act in trace.acts()}
     assert done["commit of the admission"] < trace.at("event run_queued")
-    for turn, following in zip(TURNS, ("STRATEGIST", "AUDITOR"), strict=False):
-        assert done[f"commit of {turn}"] < trace.at(f'event text RUN {{"role": "{following}"')
-    assert done["commit of round/1/AUDITOR"] < trace.at("event text", trace.at("event synthesis"))
+    ended = {f"round/1/{role}": f'event turn_ended RUN {{"role": "{role}"' for role in ("COORDINATOR", "STRATEGIST")}
+    for turn, event in ended.items():
+        assert done[f"commit of {turn}"] < trace.at(event)
     assert done["commit of synthesis"] < trace.at("event state")
 
 
