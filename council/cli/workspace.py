@@ -116,7 +116,7 @@ def remove_lock(ctx: typer.Context, note: _Note, user: User = "steward", as_json
 def notifications(ctx: typer.Context, user: User = "steward", as_json: AsJson = False) -> None:
     """Notifications and reminders: lists yours."""
     if ctx.invoked_subcommand is None:
-        _show(look(state(ctx).desk(), "listNotifications", user, {}), as_json=as_json)
+        _show(look(state(ctx).desk(), "listNotifications", user), as_json=as_json)
 
 
 def _secret(*, twice: bool = False) -> Secret:

@@ -30,11 +30,10 @@ _CLOCK = SystemClock()
 _LAST_RECORDS = 200  # of the audit, in which the last change of a row is looked for
 
 
-def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
+def look(desk: Desk, name: str, user: str, values: Mapping[str, Any] = {}) -> Any:
     """The rows that the user sees, as plain values. Raises UsageError, WorkspaceRefused, NoPrincipal, StorageFailed."""
     action = ACTIONS[name]
     arguments = _arguments(action, values)
-
     return desk.store.read(lambda tx: action(_visit(tx, user), arguments))
 
 

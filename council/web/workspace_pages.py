@@ -48,6 +48,13 @@ _LOCKS = {
     "unlockNote": ("Unlock the note", "", (replace(_SECRET, hint="The secret that the note was locked with."),)),
     "removeLock": ("Remove the lock", "Everybody who sees the note reads it then.", ()),
 }
+_CHANGED_ROW = {  # by the function that changes it: the one that reads it, and the id that both take
+    "updateTask": ("getTaskDetail", "taskId"),
+    "updateTaskStatus": ("getTaskDetail", "taskId"),
+    "updateNote": ("getNoteContentIfUnlocked", "noteId"),
+    "updateProject": ("getProjectDetail", "projectId"),
+    "updateOrganization": ("getOrganization", "orgId"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,17 +72,17 @@ class WorkspacePage:
 
 
 def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
-    projects = slice_of(_seen(desk, who, "listProjects"), filters, "projects")
+    projects = slice_of(look(desk, "listProjects", who.id), filters, "projects")
     detailed = [
         {**one, "tasks": look(desk, "getProjectDetail", who.id, {"projectId": one["projectId"]})["tasks"]}
         for one in projects.rows
     ]
     return WorkspacePage(
-        organizations=slice_of(_seen(desk, who, "listOrganizations"), filters, "organizations"),
+        organizations=slice_of(look(desk, "listOrganizations", who.id), filters, "organizations"),
         projects=projects.showing(detailed),
-        notes=slice_of(_seen(desk, who, "listNotesMetadata"), filters, "notes"),
-        invitations=look(desk, "getSessionContext", who.id, {})["invitations"],
-        unread=sum(one["unread"] for one in _seen(desk, who, "listNotifications")),
+        notes=slice_of(look(desk, "listNotesMetadata", who.id), filters, "notes"),
+        invitations=look(desk, "getSessionContext", who.id)["invitations"],
+        unread=sum(one["unread"] for one in look(desk, "listNotifications", who.id)),
         may=allowed(desk, who.id, {}),
     )
 
@@ -166,7 +173,7 @@ class NotePage:
 
 def note_page(desk: Desk, who: Person, filters: Filters) -> NotePage:
     of_note = {"noteId": filters["noteId"]}
-    seen = _seen(desk, who, "listNotesMetadata")
+    seen = look(desk, "listNotesMetadata", who.id)
     note = next((one for one in seen if one["noteId"] == filters["noteId"]), None)
     content = None
     try:
@@ -196,14 +203,14 @@ class EventsPage:
 
 
 def events_page(desk: Desk, who: Person, filters: Filters) -> EventsPage:
-    own = _seen(desk, who, "listEvents")
+    own = look(desk, "listEvents", who.id)
     known = {one["eventId"] for one in own}
-    public = [{**one, "comments": []} for one in _seen(desk, who, "listEventsPublic") if one["eventId"] not in known]
+    public = [{**one, "comments": []} for one in look(desk, "listEventsPublic", who.id) if one["eventId"] not in known]
     events, region = [*own, *public], filters.get("region", "")
     ahead, past = _by_day([one for one in events if region.casefold() in ("", one["region"].casefold())])
     counts = Counter(one["region"] for one in events if one["region"])
     on_map = {place.name.casefold() for place in known_places()}
-    organizations = _seen(desk, who, "listOrganizations")
+    organizations = look(desk, "listOrganizations", who.id)
     rights = {org["orgId"]: allowed(desk, who.id, {"orgId": org["orgId"]}) for org in organizations}
     return EventsPage(
         events=slice_of(ahead, filters, "events"),
@@ -233,7 +240,7 @@ class NotificationsPage:
 
 
 def notifications_page(desk: Desk, who: Person, filters: Filters) -> NotificationsPage:
-    told = _seen(desk, who, "listNotifications")
+    told = look(desk, "listNotifications", who.id)
     return NotificationsPage(slice_of(told, filters, "notifications"), sum(one["unread"] for one in told))
 
 
@@ -270,12 +277,8 @@ def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> st
     """Changes the workspace as the form says; the page that shows it. Raises as `change`."""
     (action, verb), texts = _change_of(filters), texts_of(sent)
     values = values_of(OfNote if verb is None else verb.arguments, texts)
-
-    def unlike(before: Values) -> dict[str, str]:
-        return stands_otherwise(before, texts)
-
     secret = Secret(texts["secret"]) if "secret" in texts else None
-    made = change(desk, action, who.id, values, secret, unlike=unlike)
+    made = change(desk, action, who.id, values, secret, unlike=lambda before: stands_otherwise(before, texts))
     new = {"createOrganization": "orgId", "createProject": "projectId", "createTask": "taskId", "createNote": "noteId"}
     if action in new:
         return _page_of({new[action]: made.row_id})
@@ -294,21 +297,13 @@ def _change_of(filters: Filters) -> tuple[str, functions.Verb | None]:
 
 def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     """The row that a change would change, by the names of the arguments; empty for a new one."""
-    if action in ("updateTask", "updateTaskStatus") and "taskId" in given:
-        task: Values = look(desk, "getTaskDetail", who.id, {"taskId": given["taskId"]})
-        return task
-    if action == "updateNote" and "noteId" in given:
-        note: Values = look(desk, "getNoteContentIfUnlocked", who.id, {"noteId": given["noteId"]})
-        return note
+    function, name = _CHANGED_ROW.get(action, ("", ""))
+    if name in given:
+        row: Values = look(desk, function, who.id, {name: given[name]})
+        return row
     if action == "updateEvent":
-        events = _seen(desk, who, "listEvents")
+        events = look(desk, "listEvents", who.id)
         return next((one for one in events if one["eventId"] == given.get("eventId")), {})
-    if action == "updateProject" and "projectId" in given:
-        project: Values = look(desk, "getProjectDetail", who.id, {"projectId": given["projectId"]})
-        return project
-    if action == "updateOrganization" and "orgId" in given:
-        organization: Values = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})
-        return organization
     if action in ("changeRole", "grantCapability", "revokeCapability") and {"orgId", "userId"} <= given.keys():
         members = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})["members"]
         return next((one for one in members if one["userId"] == given["userId"]), {})
@@ -338,11 +333,6 @@ def _page_of(given: Filters) -> str:
         if name in given:
             return f"/workspace/{folder}" if name == "eventId" else f"/workspace/{folder}/{given[name]}"
     return f"/workspace/organizations/{given['orgId']}" if "orgId" in given else "/workspace"
-
-
-def _seen(desk: Desk, who: Person, name: str) -> list[Any]:
-    """All rows of a list."""
-    return list(look(desk, name, who.id, {}))
 
 
 _WORKSPACE = WindowPage("/workspace", "Workspace", "workspace/home.html", workspace_page)
