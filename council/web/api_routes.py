@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -155,19 +155,16 @@ class LockedNote(BaseModel):
     secret: str = Field(default="", max_length=1_000)
 
 
-def _shape(kind: Any) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{kind.__name__}"}
-
-
 def _answers(kind: Any, *, is_list: bool = False, waits: bool = False) -> dict[str, Any]:
     """The OpenAPI's part on a route that answers with this kind."""
 
-    def told(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    def told(kind: Any, description: str, *, is_list: bool = False) -> dict[str, Any]:
+        shape = {"$ref": f"#/components/schemas/{kind.__name__}"}
+        schema = {"type": "array", "items": shape} if is_list else shape
         return {"description": description, "content": {"application/json": {"schema": schema}}}
 
-    shape = {"type": "array", "items": _shape(kind)} if is_list else _shape(kind)
-    later = {202: told(_shape(Progress), "It goes on.")} if waits else {}
-    return {"response_class": Response, "responses": {200: told(shape, "Done."), **later}}
+    later = {202: told(Progress, "It goes on.")} if waits else {}
+    return {"response_class": Response, "responses": {200: told(kind, "Done.", is_list=is_list), **later}}
 
 
 def _told(value: Any, status: int = 200) -> Response:
@@ -314,9 +311,9 @@ def _at_once(kind: type[BaseModel], *, is_list: bool) -> Any:
     return new_class(kind.__name__, (kind,), {}, lambda names: names.update(told))
 
 
-def _workspace_route(action: Verb) -> Callable[..., Any]:
+def _add_workspace_route(action: Verb) -> None:
     """The route of one function of the workspace, with its arguments as the query or the body."""
-    is_list = action.name.startswith("list")
+    is_list, reads = action.name.startswith("list"), action.effect == "read"
     kind = _at_once(action.arguments, is_list=is_list)
 
     def reading(desk: DeskHere, asking: Asking, asked: Any) -> Response:
@@ -327,10 +324,13 @@ def _workspace_route(action: Verb) -> Callable[..., Any]:
     def changing(desk: DeskHere, asking: Asking, asked: Any) -> Response:
         return _changed(desk, asking, action.name, asked.model_dump(exclude_unset=True))
 
-    route: Any = reading if action.effect == "read" else changing
+    route: Any = reading if reads else changing
     route.__doc__ = f"{action.description[:1].upper()}{action.description[1:]}."
-    route.__annotations__["asked"] = Annotated[kind, Query()] if action.effect == "read" else kind
-    return route  # type: ignore[no-any-return]
+    route.__annotations__["asked"] = Annotated[kind, Query()] if reads else kind
+    path, method = f"/workspace/{action.spelled.replace(' ', '/')}", "GET" if reads else "POST"
+    plain = {"response_class": Response, "responses": {200: {"description": "Plain values."}}}
+    how: dict[str, Any] = plain if reads else _answers(WorkspaceChange)
+    router.add_api_route(path, route, methods=[method], operation_id=action.name, **how)
 
 
 def _changed(
@@ -341,18 +341,7 @@ def _changed(
 
 
 for _action in ACTIONS.values():
-    _reads = _action.effect == "read"
-    router.add_api_route(
-        f"/workspace/{_action.spelled.replace(' ', '/')}",
-        _workspace_route(_action),
-        methods=["GET" if _reads else "POST"],
-        operation_id=_action.name,
-        **(
-            {"response_class": Response, "responses": {200: {"description": "Plain values."}}}
-            if _reads
-            else _answers(WorkspaceChange)
-        ),
-    )
+    _add_workspace_route(_action)
 
 
 @router.post("/workspace/notes/{verb}", **_answers(WorkspaceChange))

@@ -134,9 +134,8 @@ _LATE: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _book(request: Request) -> Book:
-    book: Book = request.app.state.book
-    return book
+async def _book(request: Request) -> Any:
+    return request.app.state.book
 
 
 BookHere = Annotated[Book, Depends(_book)]
