@@ -6,7 +6,7 @@ import contextlib
 import copy
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from council.desk.all_systems import house
@@ -172,7 +172,7 @@ class Desk:
         with ConfinedRoot(self.home.root) as root:
             yield Premises(
                 self.home, self.settings, self.store, root, redactor=self.keys.redactor,
-                ask_house=self.ask_house, require_model=require_model,
+                ask_house=partial(self.ask_offline, writes=True), require_model=require_model,
             )  # fmt: skip
 
     def personas(self) -> dict[str, AgentManifest]:
@@ -187,27 +187,20 @@ class Desk:
         async def effects(app: App) -> dict[str, str]:
             return {tool.name.upper(): tool.effect for tool in app.tools}
 
-        return self.read_offline(effects)
+        return self.ask_offline(effects)
 
     def reading_tools(self) -> tuple[str, ...]:
         """The names, in capitals, of the tools of this council that only read. Raises ConfigError, StorageFailed."""
         return tuple(name for name, effect in self.tools().items() if effect == "read")
 
-    def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
-        """The result of `read` over this home's council with the offline model, which needs no key and is not asked. The
-        database is only read."""
-        return self._with_app(read, self.store)
-
-    def ask_house(self, ask: Callable[[App], Awaitable[Result]]) -> Result:
-        """As `read_offline`, with the database to write to: for what is tried and taken back."""
-        return self._with_app(ask, None)
-
-    def _with_app(self, work: Callable[[App], Awaitable[Result]], look: Looking | None) -> Result:
+    def ask_offline(self, work: Callable[[App], Awaitable[Result]], *, writes: bool = False) -> Result:
+        """The result of `work` over this home's council with the offline model, which needs no key and is not asked. The
+        database is only read, unless `work` writes what it takes back."""
         import asyncio
 
         from council.app import build_app
 
-        settings = self.settings.model_copy(update={"model": "offline"})
+        settings, look = self.settings.model_copy(update={"model": "offline"}), None if writes else self.store
         app = build_app(self.home, settings, self.keys, systems=self.systems(), environ=self.environ, look=look)
 
         async def done() -> Result:

@@ -43,7 +43,7 @@ class ReplayedPage:
 def page_again(desk: Desk, run_id: str) -> bytes:
     """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
     journal = journal_of(desk, run_id)
-    return desk.read_offline(lambda app: replay(journal, app.handlers))
+    return desk.ask_offline(lambda app: replay(journal, app.handlers))
 
 
 def replayed(desk: Desk, run_id: str) -> ReplayedPage:
@@ -65,7 +65,7 @@ def replayed(desk: Desk, run_id: str) -> ReplayedPage:
 
 def requests_again(desk: Desk, journal: RunRecords) -> list[CassetteCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
-    return desk.read_offline(lambda app: requests_of(journal, app.handlers_asking))
+    return desk.ask_offline(lambda app: requests_of(journal, app.handlers_asking))
 
 
 def questions_of(desk: Desk, first: RunRecords, second: RunRecords) -> Questions:
@@ -101,7 +101,7 @@ def explained(desk: Desk, given: str) -> ExplainedRun:
     known = {run["run_id"]: run["status"] for run in view.runs}
     live = None if view.daemon is None else known.get(run_id, "queued")
     receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
-    return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers, now_ms()))
+    return desk.ask_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers, now_ms()))
 
 
 def imported(desk: Desk, data: bytes, now_ns: int) -> RunHeader:
@@ -126,7 +126,7 @@ def imported(desk: Desk, data: bytes, now_ns: int) -> RunHeader:
                     except CouncilError:  # it left no page, or another version asked in other words
                         continue
 
-            desk.read_offline(tell)
+            desk.ask_offline(tell)
         except Exception as error:  # a record that no version wrote fails wherever it is first used
             if isinstance(error, CouncilError) and not isinstance(error, JournalDamaged):
                 raise

@@ -94,7 +94,7 @@ def test_what_was_recorded_is_read_without_a_key(desk: Desk) -> None:
     async def model_of(app: object) -> str:
         return str(getattr(app, "model").name)  # noqa: B009
 
-    assert desk.read_offline(model_of).startswith("offline")
+    assert desk.ask_offline(model_of).startswith("offline")
 
 
 def test_an_overview_loads_nothing_that_takes_long() -> None:
