@@ -303,7 +303,8 @@ class Sources:
             before: Figure | None = None
             for _, figure in row.figures:
                 count, price = (before, figure) if is_price(figure) else (figure, before)
-                if not (count and price and is_price(price) and _counts_things(count) and count.value >= 1):
+                is_count = count and count.kind == "number" and not count.unit and count.text.isdigit()
+                if not (count and price and is_price(price) and is_count and count.value >= 1):
                     before = figure
                     continue
                 value = max(count.values) * max(price.values)
@@ -663,10 +664,6 @@ def _spoken_of(sentence: str) -> dict[str, bool]:
         "added": _ADDED,
     }
     return {name: pattern.search(sentence) is not None for name, pattern in words.items()}
-
-
-def _counts_things(figure: Figure) -> bool:
-    return figure.kind == "number" and not figure.unit and figure.text.isdigit()
 
 
 def _is_one_length(figure: Figure) -> bool:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Literal, Protocol
+from typing import Literal
 
 from council.citations import (
     NO_SUCH_EVIDENCE,
@@ -173,14 +173,6 @@ class _SearchedQuotation:
     fault: str = ""  # why it need not be searched in pieces
 
 
-@dataclass(frozen=True)
-class _EvidenceList:
-    """The places that are listed for a whole text, and where those of them that it does not cite are put behind it."""
-
-    start: int
-    places: list[CitedPlace]
-
-
 def _with_evidence(text: str, refs: Iterable[str], paths: KnownPaths) -> str:
     """The text and, behind it, the evidence that it does not cite itself."""
     cited = [place for citation in citations(text, paths=paths) for place in citation.places]
@@ -190,24 +182,6 @@ def _with_evidence(text: str, refs: Iterable[str], paths: KnownPaths) -> str:
         if not all(any(own == place or own == CitedPlace(place.id) for place in cited) for own in places_in(ref, paths))
     ]
     return " ".join([text, *(f"[{ref}]" for ref in missing)])
-
-
-class _Search(Protocol):
-    def __call__(self, piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None: ...
-
-
-def _exactly(text: str) -> _Search:
-    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
-        return find_words(text, piece.words, at, end)
-
-    return search
-
-
-def _loosely(text: LooseText) -> _Search:
-    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
-        return text.find(piece.loose, at, end)
-
-    return search
 
 
 def _wanted(words: str) -> _SearchedQuotation:
@@ -262,8 +236,8 @@ class Quotations:
         text = without_code(text, code_in(text).spans, paths)
         skipped = code_in(text).stretches()
         text = linked_as_cited(text, paths, lambda at: skipped.around(at) is not None)
-        listed = _EvidenceList(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
-        text = _with_evidence(text, refs, paths)
+        listed = self._right_places(place for ref in refs for place in places_in(ref, paths))
+        listed_at, text = len(text), _with_evidence(text, refs, paths)
         code = code_in(text)
         skipped = code.stretches()
         named = [each for each in citations(text, bare=True, paths=paths) if skipped.around(each.start) is None]
@@ -283,7 +257,8 @@ class Quotations:
         quotations, layout = self._laid_out(text, code, sorted((*cited, *notes), key=lambda each: each.start))
         findings = list(self._findings(quotations, layout, edits))
         named += notes
-        said = list(self._figures_of(text, code, named, listed, quotations, layout, edits)) if with_figures else []
+        in_figures = self._figures_of(text, code, named, listed, listed_at, quotations, layout, edits)
+        said = list(in_figures) if with_figures else []
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
         for citation in cited:
@@ -365,14 +340,16 @@ class Quotations:
         text: str,
         code: Code,
         cited: Sequence[Citation],
-        listed: _EvidenceList,
+        listed: list[CitedPlace],
+        listed_at: int,
         quotations: Sequence[tuple[QuotedText, NearCitations]],
         layout: Layout,
         edits: _Edits,
     ) -> Iterator[FigureFinding]:
         """The figures of sentences that cite, and marks behind those that the cited lines do not say. What is quoted is
-        looked up as a quotation, and of code only a figure counts."""
-        if not cited and not listed.places:
+        looked up as a quotation, and of code only a figure counts. `listed`: the places for the whole text, those that it does
+        not cite itself put behind it at `listed_at`."""
+        if not cited and not listed:
             return
         hidden = [*((each.start, each.end) for each in cited), *((each.start, each.end) for each, _ in quotations)]
         hidden += [(block.start, block.end) for block in code.blocks]
@@ -381,7 +358,7 @@ class Quotations:
         for start, end in hidden:
             bare[start:end] = " " * (end - start)
         places = {each: self._right_places(each.places) for each in cited}
-        ids = {named.id for each in cited for named in each.places} | {named.id for named in listed.places}
+        ids = {named.id for each in cited for named in each.places} | {named.id for named in listed}
         source = next((each.text for each in self.passages if each.id in ids), "")
         words = "".join(bare)
         said = figures(words, language_of(words, language_of(source)), said=True)
@@ -396,8 +373,8 @@ class Quotations:
             sentences.setdefault(bisect_right(ends, item.start), []).append(item)
         for number, sentence in sentences.items():
             parts = [item if isinstance(item, Figure) else places[item] for item in sentence]
-            if not any(isinstance(item, Citation) and item.start < listed.start for item in sentence):
-                parts = [*(part for part in parts if isinstance(part, Figure)), listed.places]
+            if not any(isinstance(item, Citation) and item.start < listed_at for item in sentence):
+                parts = [*(part for part in parts if isinstance(part, Figure)), listed]
             here = [place for part in parts if not isinstance(part, Figure) for place in part]
             owned = groups(parts)
             judged = {figure.start: dict.fromkeys(places_of) for figure, places_of in owned}
@@ -458,7 +435,7 @@ class Quotations:
         pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
         if not beside.citations and not (self._names and self._names.search(layout.sentence(quotation))):
             for text in self._said:
-                at_words = _find(_exactly(text), text, pieces, 0)
+                at_words = _find(text, None, pieces, 0)
                 if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
                     return QuotationFinding(shown, "said"), None, None
         reason = ONLY_OWN if places else wanted.fault or "it was not found in what the council read"
@@ -480,12 +457,10 @@ class Quotations:
                     if numbered and plain is passage.plain and wanted.numbered == wanted.whole:
                         continue
                     text, starts = plain
-                    search = _exactly(text)
-                    if loosely:
-                        search = _loosely(passage.loose_numbered if numbered else passage.loose)
+                    loose = (passage.loose_numbered if numbered else passage.loose) if loosely else None
                     at = 0
                     for _ in range(_MAX_OCCURRENCES):
-                        found = _find(search, text, pieces, at)
+                        found = _find(text, loose, pieces, at)
                         if found is None:
                             break
                         start, end = found
@@ -516,8 +491,13 @@ def _counts(quotation: QuotedText, beside: NearCitations) -> bool:
     return at_least(plain_text(quotation.words), *(_IN_SENTENCE if beside.citations else _UNCITED))
 
 
-def _find(search: _Search, text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
-    """The first stretch from `at` on that holds all pieces, in order and near each other; whole words only."""
+def _find(text: str, loose: LooseText | None, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
+    """The first stretch from `at` on that holds all pieces, in order and near each other; whole words only. In `loose`, which is
+    the same text, they may stand in other forms."""
+
+    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
+        return find_words(text, piece.words, at, end) if loose is None else loose.find(piece.loose, at, end)
+
     for _ in range(_MAX_OCCURRENCES):
         found = search(pieces[0], at)
         if found is None:
