@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -262,13 +263,13 @@ class Deliberation:
         if duty.ballot and is_extract(turn.result.model):  # it weighs nothing, and no second call would bring a ballot
             return msgspec.structs.replace(turn, fault=RANKS_NOTHING)
         if duty.ballot:
-            check = exactly(duty.ballot)
+            check = partial(exactly, duty.ballot)
             ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
 
         block = await read_block(
-            turn.result, Stance, duty.instruction, ask, check=lambda said: only_issued(self.transcript.issued())(said)
+            turn.result, Stance, duty.instruction, ask, check=lambda said: only_issued(self.transcript.issued(), said)
         )
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
@@ -319,7 +320,7 @@ class Deliberation:
         reply = closing.result
         record = ClosingRecord(None)  # an extract quotes, and decides nothing that could be typed
         if not is_extract(reply.model):
-            check = problems(look_up(self.transcript), self.roles, self.names)
+            check = partial(problems, look_up(self.transcript), self.roles, self.names)
             record = await settle(reply, messages, check, ask)
             reply = msgspec.structs.replace(reply, failure=record.failure)
         self.transcript.closings[-1] = Closing(closing.step, chair.role, reply, record)

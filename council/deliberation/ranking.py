@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from council.deliberation.transcript import Transcript
-from council.llm.structured import Check, ReplyProblem
+from council.llm.structured import ReplyProblem
 
 
 class Ranking(BaseModel):
@@ -35,12 +35,9 @@ class Count:
     firsts: int
 
 
-def exactly(letters: Sequence[str]) -> Check[Ranking]:
-    def check(ballot: Ranking) -> Iterable[ReplyProblem]:
-        if sorted(ballot.ranking) != sorted(letters):
-            yield ReplyProblem(f"must name each of {', '.join(letters)} once and nothing else", "ranking")
-
-    return check
+def exactly(letters: Sequence[str], ballot: Ranking) -> Iterator[ReplyProblem]:
+    if sorted(ballot.ranking) != sorted(letters):
+        yield ReplyProblem(f"must name each of {', '.join(letters)} once and nothing else", "ranking")
 
 
 def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:

@@ -228,35 +228,30 @@ def answer_in(text: str) -> str:
     return answer if is_sound and not _is_empty(answer) else ""
 
 
-def problems(look: Quotations, roles: Sequence[str], names: Names) -> Check[DecisionRecord]:
-    """A check that refuses evidence and places that nobody was ever shown, and dissent of one who is no member."""
-
-    def check(record: DecisionRecord) -> Iterator[ReplyProblem]:
-        claims, dissent = list(enumerate(record.claims)), list(enumerate(record.dissent))
-        texts = [("answer", record.answer), *((f"claims[{n}].text", claim.text) for n, claim in claims)]
-        texts += [(f"dissent[{n}].view", part.view) for n, part in dissent]
-        for key in ("open_questions", "next_steps", "would_change"):
-            texts += [(f"{key}[{n}]", text) for n, text in enumerate(getattr(record, key))]
-        for where, text in texts:
-            checked = look.check(text, with_figures=False)
-            yield from (_unknown(id, look, where) for id in checked.unknown_ids)
-            yield from (_nowhere(place, look, where) for place in checked.no_places)
-        cited = [(f"claims[{n}].evidence", claim.evidence) for n, claim in claims]
-        for where, refs in (*cited, *((f"dissent[{n}].evidence", part.evidence) for n, part in dissent)):
-            for named in (named for ref in refs for named in places_in(ref, look.places.paths)):
-                _, fault = look.places.judged(named)
-                if fault == "evidence":
-                    yield _unknown(named.id, look, where)
-                elif fault:
-                    yield _nowhere(str(named)[1:-1], look, where)
-        agreed = [(f"agrees_with[{n}]", name) for n, name in enumerate(record.agrees_with)]
-        for where, name in (*agreed, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
-            if not names.roles_in(name, roles):
-                members = ", ".join(map(names.of, roles))
-                message = f"names one who is no member of this council; the members are {members}"
-                yield ReplyProblem(message, where)
-
-    return check
+def problems(look: Quotations, roles: Sequence[str], names: Names, record: DecisionRecord) -> Iterator[ReplyProblem]:
+    """Evidence and places that nobody was ever shown, and dissent of one who is no member."""
+    claims, dissent = list(enumerate(record.claims)), list(enumerate(record.dissent))
+    texts = [("answer", record.answer), *((f"claims[{n}].text", claim.text) for n, claim in claims)]
+    texts += [(f"dissent[{n}].view", part.view) for n, part in dissent]
+    for key in ("open_questions", "next_steps", "would_change"):
+        texts += [(f"{key}[{n}]", text) for n, text in enumerate(getattr(record, key))]
+    for where, text in texts:
+        checked = look.check(text, with_figures=False)
+        yield from (_unknown(id, look, where) for id in checked.unknown_ids)
+        yield from (_nowhere(place, look, where) for place in checked.no_places)
+    cited = [(f"claims[{n}].evidence", claim.evidence) for n, claim in claims]
+    for where, refs in (*cited, *((f"dissent[{n}].evidence", part.evidence) for n, part in dissent)):
+        for named in (named for ref in refs for named in places_in(ref, look.places.paths)):
+            _, fault = look.places.judged(named)
+            if fault == "evidence":
+                yield _unknown(named.id, look, where)
+            elif fault:
+                yield _nowhere(str(named)[1:-1], look, where)
+    agreed = [(f"agrees_with[{n}]", name) for n, name in enumerate(record.agrees_with)]
+    for where, name in (*agreed, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
+        if not names.roles_in(name, roles):
+            members = ", ".join(map(names.of, roles))
+            yield ReplyProblem(f"names one who is no member of this council; the members are {members}", where)
 
 
 def _unknown(id: str, look: Quotations, where: str) -> ReplyProblem:

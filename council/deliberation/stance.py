@@ -5,13 +5,13 @@ the same (`folded`), so agents are asked to repeat the words of a position that 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from council.citations import places_in
-from council.llm.structured import Check, ReplyProblem
+from council.llm.structured import ReplyProblem
 from council.safety.untrusted import clean
 
 MAX_POSITION_CHARS = 400  # a sentence to compare, not the argument for it
@@ -80,14 +80,10 @@ _ONE_SHAPE = str.maketrans(
 )
 
 
-def only_issued(issued: Collection[str]) -> Check[Stance]:
+def only_issued(issued: Collection[str], stance: Stance) -> Iterator[ReplyProblem]:
     ids = tuple(issued)
     listed = ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"
     known = f"the ids are {listed}" if issued else "none was issued yet, so write []"
-
-    def check(stance: Stance) -> Iterable[ReplyProblem]:
-        for at, name in enumerate(stance.ids):
-            if name not in issued:
-                yield ReplyProblem(f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
-
-    return check
+    for at, name in enumerate(stance.ids):
+        if name not in issued:
+            yield ReplyProblem(f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")

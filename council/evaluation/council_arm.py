@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -179,7 +180,7 @@ class Deliberations:
             return Ballot(answer, record.confidence, record.answer[:SAID_CHARS]), False
         info = TurnInfo(READER, "other", 0, 0, question.task)
         messages = (material, Message("user", _RESTATE))
-        check = fits(question)
+        check = partial(fits, question)
 
         async def ask(turn: int, request: tuple[Message, ...]) -> Reply:
             return await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)

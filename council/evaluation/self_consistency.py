@@ -6,6 +6,7 @@ All read what the council's members read first, byte for byte, and none hears an
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Sequence
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -15,7 +16,7 @@ from council.errors import ModelError
 from council.evaluation.meter import BALLOT, Expense
 from council.evaluation.questions import Question
 from council.llm.base import Message, Model, TurnInfo
-from council.llm.structured import Check, ReplyProblem, Settlement, ask_structured
+from council.llm.structured import ReplyProblem, Settlement, ask_structured
 
 MAX_BALLOTS = 100  # of one question: a council that costs more than a hundred answers is not compared
 SAID_CHARS = 400
@@ -56,22 +57,18 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
     repairs: int = 0
 
 
-def fits(question: Question) -> Check[Answer]:
-    """A check that refuses an answer in no form that can be compared."""
-
-    def check(answer: Answer) -> Iterator[ReplyProblem]:
-        if question.read(answer.answer) is None:
-            wanted = f"one of the labels {', '.join(question.choices)}" if question.choices else "one number alone"
-            yield ReplyProblem(f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
-
-    return check
+def fits(question: Question, answer: Answer) -> Iterator[ReplyProblem]:
+    """A problem where the answer is in no form that can be compared."""
+    if question.read(answer.answer) is None:
+        wanted = f"one of the labels {', '.join(question.choices)}" if question.choices else "one number alone"
+        yield ReplyProblem(f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
 
 
 async def cast(model: Model, question: Question, material: Message, number: int) -> Ballot:
     """Ballot `number`, from 1. Raises ModelError for what is no fault of the question."""
     info = TurnInfo(BALLOT, "other", number, number, question.task)
     messages = (material, Message("user", _INSTRUCTION))
-    asking = ask_structured(model, messages, Answer, check=fits(question), system=SYSTEM, info=info)
+    asking = ask_structured(model, messages, Answer, check=partial(fits, question), system=SYSTEM, info=info)
     return await read_ballot(question, asking)
 
 

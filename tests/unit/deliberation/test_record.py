@@ -228,7 +228,7 @@ def test_other_words_beside_members_stay_and_cost_no_repair(held_by: str, roles:
     assert BY_ROLE.shown(held_by, ROLES) == held_by
     assert BY_ROLE.roles_in(held_by, ROLES) == roles
     record = DecisionRecord(answer="Wait.", claims=(), confidence=1, agrees_with=(held_by,))
-    assert list(problems(Quotations([], []), ROLES, BY_ROLE)(record)) == []
+    assert list(problems(Quotations([], []), ROLES, BY_ROLE, record)) == []
 
 
 @pytest.mark.parametrize("held_by", ["Member D", "A consultant", "a board", "The Board", "A" + ", " * 60 + "x"])
@@ -246,7 +246,7 @@ def test_a_letter_that_nobody_has_or_an_article_is_nobody(held_by: str) -> None:
 def test_words_that_except_or_name_no_member_are_marked_and_asked_about(held_by: str, shown: str) -> None:
     assert BY_LETTER.shown(held_by, ROLES) == f"{shown} (no such member)"
     record = DecisionRecord(answer="Wait.", claims=(), confidence=1, agrees_with=(held_by,))
-    [problem] = problems(Quotations([], []), ROLES, BY_LETTER)(record)
+    [problem] = problems(Quotations([], []), ROLES, BY_LETTER, record)
     assert problem.message.startswith("names one who is no member of this council")
 
 
@@ -261,5 +261,5 @@ def test_words_that_except_or_name_no_member_are_marked_and_asked_about(held_by:
 )
 def test_a_place_that_does_not_exist_is_told_with_what_its_id_holds(path: str, cited: str, told: str) -> None:
     record = DecisionRecord(answer=f"So it is [{cited}].", claims=(), confidence=1)
-    [problem] = problems(Quotations([Passage("E2", path, 1, "a\nb\n")], ["E2"]), ROLES, BY_ROLE)(record)
+    [problem] = problems(Quotations([Passage("E2", path, 1, "a\nb\n")], ["E2"]), ROLES, BY_ROLE, record)
     assert problem.message.partition(" is no place in what was read")[2] == told
