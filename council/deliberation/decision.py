@@ -249,17 +249,13 @@ _KINDS = {
 
 
 def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> Iterator[Section]:
-    if items:
-        yield Section(heading, tuple(_unlisted(items)), listed="numbers" if numbered else "bullets")
-
-
-def _unlisted(items: Sequence[str]) -> Iterator[str]:
     """Without the marks of a list and of headings; numbers only where they count the items, for `15. Mai` is a day."""
     bare = [_LIST_MARK.sub("", item) for item in items]
     numbers = [_ITEM_NUMBER.match(item) for item in bare]
     if all(found and int(found[1]) == at for at, found in enumerate(numbers, start=1)):
-        return (_ITEM_NUMBER.sub("", item) for item in bare)
-    return iter(bare)
+        bare = [_ITEM_NUMBER.sub("", item) for item in bare]
+    if bare:
+        yield Section(heading, tuple(bare), listed="numbers" if numbered else "bullets")
 
 
 def _first(lines: list[str]) -> list[str]:

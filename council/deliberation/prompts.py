@@ -185,8 +185,11 @@ class Discussion:
             if isinstance(entry, Turn):
                 self._folded_turns.append(turn_line(entry, self._names))
             elif id in self._evidence and (entry.id or id in self._folded_evidence):
-                unseen = count == last
-                self._folded_evidence[id] = evidence_line(self._evidence[id], self._names, too_large=unseen)
+                item = self._evidence[id]
+                asked = f"asked for by {self._names.of(item.asked_by)} in round {item.round}"
+                # The last entry never stood in a prompt: alone it is more than one holds.
+                unseen = "; too large to be shown here: request fewer lines of it" if count == last else ""
+                self._folded_evidence[id] = f"{id}: {plain_line(item.title, _TITLE_CHARS)}, {asked}{unseen}"
                 self._hidden.add(id)
             count += 1
         del self._parts[:count]
@@ -235,12 +238,6 @@ def turn_line(turn: Turn, names: Names) -> str:
         evidence = f" ({', '.join(turn.stance.ids)})" if turn.stance.ids else ""
         line = f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
     return f"Round {turn.round}, {name}: {names.text(line)}"
-
-
-def evidence_line(item: Evidence, names: Names, *, too_large: bool) -> str:
-    """`too_large`: it never stood in a prompt, alone being more than one holds."""
-    line = f"{item.id}: {plain_line(item.title, _TITLE_CHARS)}, asked for by {names.of(item.asked_by)} in round {item.round}"
-    return f"{line}; too large to be shown here: request fewer lines of it" if too_large else line
 
 
 def folded_text(turns: Sequence[str], evidence: Sequence[tuple[str, str]], max_chars: int) -> str:

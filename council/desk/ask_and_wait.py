@@ -55,7 +55,9 @@ class Asking:
         if receipt is not None:  # an answer: its run goes on
             self.run_id = receipt.details.get("answered", self.run_id)
         elif self._is_request:
-            self.run_id = self._run()
+            drop = (self.errand.dropped.inode, self.errand.dropped.mtime_ns)
+            files = ((run_id, desk.ledger.journal(run_id).header.file) for run_id in reversed(desk.ledger.unfinished()))
+            self.run_id = next((run_id for run_id, file in files if (file.inode, file.mtime_ns) == drop), "")
         if not self.run_id or (receipt is None and not self._is_request):
             return None
         ended = desk.receipts.read(self.run_id)
@@ -71,14 +73,6 @@ class Asking:
             waits = journal.waits[-1].error
             return AskReply(self.run_id, waits=waits, awaits_person=True, conversation=conversation)
         return None
-
-    def _run(self) -> str:
-        ledger, dropped = self._desk.ledger, self.errand.dropped
-        for run_id in reversed(ledger.unfinished()):
-            file = ledger.journal(run_id).header.file
-            if (file.inode, file.mtime_ns) == (dropped.inode, dropped.mtime_ns):
-                return run_id
-        return ""
 
 
 def ask_and_wait(

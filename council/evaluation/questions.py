@@ -214,7 +214,11 @@ def load_folder(folder: Path, library: Library) -> list[Question]:
             except ValidationError as error:
                 problems += [f"{place}: {_told(detail)}" for detail in error.errors(include_url=False)]
                 continue
-            problems += [f"{place}: {fault}" for fault in _documents_that_fail(question, library)]
+            for at, document in enumerate(question.documents):
+                try:
+                    library.read(document)
+                except (PathRefused, StorageFailed) as error:
+                    problems.append(f"{place}: `documents[{at}]` is {document[:100]!r}: {error.message}")
             if question.id in found:
                 problems.append(f"{place}: `id` is {question.id!r}, which is also the id of another question")
             found[question.id] = question
@@ -284,11 +288,3 @@ def _told(detail: ErrorDetails) -> str:
         near = nearest(loc[-1], Question.model_fields)
         message += f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(Question.model_fields)}"
     return f"`{plain_line(name, 100)}` {message}" if name else message
-
-
-def _documents_that_fail(question: Question, library: Library) -> Iterator[str]:
-    for at, path in enumerate(question.documents):
-        try:
-            library.read(path)
-        except (PathRefused, StorageFailed) as error:
-            yield f"`documents[{at}]` is {path[:100]!r}: {error.message}"

@@ -41,16 +41,6 @@ from council.typed_json import decode_json
 _ANEW = "start a new evaluation, which keeps all its calls"
 
 
-def noted_calls(traffic: Path) -> list[CassetteCall]:
-    """Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts."""
-    found: dict[tuple[str, str, int], CassetteCall] = {}
-    for line in traffic.read_bytes().split(b"\n") if traffic.exists() else ():
-        with contextlib.suppress(msgspec.MsgspecError):  # empty, or torn by a power cut
-            call = decode_json(line, CassetteCall)
-            found[(call.request, call.role, call.round)] = call
-    return list(found.values())
-
-
 class RecordingModel(ModelAround):
     """A model whose calls are noted, one line each, appended to `traffic` (unsynced: a power cut may cost the last ones).
     Noted are replies, and failures that are the question's own. Others are asked again."""
@@ -92,8 +82,13 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
     """All that was answered, as a cassette. `app` is one on the evaluation's home, whose own model is not asked. Raises
     UsageError when nothing is answered yet, or some calls are not kept; CannotRender, JournalDamaged."""
     answered = {step.name for step in results.journal.steps()}
-    calls = noted_calls(results.traffic)
-    kept = {call.step for call in calls}
+    # Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts.
+    noted: dict[tuple[str, str, int], CassetteCall] = {}
+    for line in results.traffic.read_bytes().split(b"\n") if results.traffic.exists() else ():
+        with contextlib.suppress(msgspec.MsgspecError):  # empty, or torn by a power cut
+            call = decode_json(line, CassetteCall)
+            noted[call.request, call.role, call.round] = call
+    kept = {call.step for call in noted.values()}
     runs: list[Cassette] = []
     for question in questions:
         if f"{question.id}/council" not in answered:
@@ -111,7 +106,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
     if not runs:
         raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="continue with --resume")
     every = joined(runs)
-    data = encode(every.header, [*every.calls, *(redacted_call(call, redactor) for call in calls)])
+    data = encode(every.header, [*every.calls, *(redacted_call(call, redactor) for call in noted.values())])
     if len(data) > MAX_CASSETTE_BYTES:
         message = f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}."
         fix = "record fewer questions (--limit), or smaller documents"

@@ -129,18 +129,13 @@ def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figure
         members_good=mean([float(row.good) for row in rows]),
         members_bad=mean([float(row.bad) for row in rows]),
         first_round=mean([None if row.first_round is None else float(row.first_round) for row in rows]),
-        counts=(
-            {
-                "good_flips": pairs.count((False, True)),
-                "bad_flips": pairs.count((True, False)),
-                "only_council_right": voted.count((False, True)),
-                "only_vote_right": voted.count((True, False)),
-                "members_good": sum(row.good for row in rows),
-                "members_bad": sum(row.bad for row in rows),
-                "members_other": sum(row.other for row in rows),
-                "members_kept": sum(row.kept for row in rows),
-            }
-        ),
+        counts={
+            "good_flips": pairs.count((False, True)),
+            "bad_flips": pairs.count((True, False)),
+            "only_council_right": voted.count((False, True)),
+            "only_vote_right": voted.count((True, False)),
+            **{f"members_{kind}": sum(getattr(row, kind) for row in rows) for kind in ("good", "bad", "other", "kept")},
+        },
         vote_to_council_tokens=costs["vote"].tokens / costs["council"].tokens if costs["council"].tokens else None,
         resamples=resamples,
         seed=seed,

@@ -215,9 +215,10 @@ async def explain(
     totals = spent_by(store, run_id)
     charged = Charge(totals.calls, totals.tokens, totals.usd)
     every = tuple(_call(call, chronicle) for call in account.calls) if account else ()
-    told = _Teller(journal, chronicle, account, every, receipt, finish, live, now_ms)
-    explanation = told.explanation(tuple(missing), charged)
-    return ExplainedRun(explanation) if account is None else ExplainedRun(explanation, account.page, account.sources)
+    told = _Teller(journal, chronicle, account, every, receipt, finish, live, now_ms).explanation(
+        tuple(missing), charged
+    )
+    return ExplainedRun(told) if account is None else ExplainedRun(told, account.page, account.sources)
 
 
 @dataclass(frozen=True)

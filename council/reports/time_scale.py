@@ -20,9 +20,6 @@ class Stretch:
     x0: float
     x1: float
 
-    def holds(self, ms: int) -> bool:
-        return self.began_ms <= ms <= self.ended_ms
-
     def x(self, ms: int) -> float:
         length = max(1, self.ended_ms - self.began_ms)
         return self.x0 + (self.x1 - self.x0) * (ms - self.began_ms) / length
@@ -50,7 +47,7 @@ class TimeScale:
         for stretch in self.stretches:
             if ms < stretch.began_ms:
                 return stretch.x0 - (_PAUSE_WIDTH / 2 if stretch is not self.stretches[0] else 0)
-            if stretch.holds(ms):
+            if ms <= stretch.ended_ms:
                 return stretch.x(ms)
         return self.stretches[-1].x1
 
