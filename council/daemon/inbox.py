@@ -174,9 +174,8 @@ class Inbox:
         considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             if (bound := self._taking.bound.get(name)) is not None:
-                if (
-                    bound.missing_since_s is not None
-                ):  # back with the same bytes it is the same file, whatever its inode
+                if bound.missing_since_s is not None:
+                    # Back with the same bytes it is the same file, whatever its inode.
                     bound.identity = self._file_of(bound.run) or bound.identity
                 bound.missing_since_s, bound.missing_scans = None, 0
                 continue

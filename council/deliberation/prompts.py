@@ -108,9 +108,8 @@ class Discussion:
         self._names = names
         self._count = 0
         self._round = 0
-        self._parts: list[
-            tuple[Turn | Evidence, str]
-        ] = []  # rendered, under the heading of its round where it is the first
+        # Each with its text, under the heading of its round where it is the first.
+        self._parts: list[tuple[Turn | Evidence, str]] = []
         self._folded_turns: list[str] = []
         self._folded_evidence: dict[str, str] = {}  # id -> line
         self._hidden: set[str] = set()  # ids whose text stands nowhere in the message

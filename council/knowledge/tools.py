@@ -121,7 +121,6 @@ def list_files(library: Library) -> Tool:
 
 def query_cortex(search: Search) -> Tool:
     """`QUERY_CORTEX("question", scope=memory)`: memory of the agent's lane, and of its role where the context names one."""
-
     matches = "words and meanings" if search.model else "words, not meanings: name the things you seek"
 
     async def run(arguments: CortexQuestion, /, *, context: ToolContext) -> ToolResult:

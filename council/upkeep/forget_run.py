@@ -54,9 +54,8 @@ class WholeRun:
         self._store = core.store
         self._ledger = core.ledger
         self.unread: set[str] = set()  # runs whose journals `spans` could not read
-        self._pieces: set[bytes] = (
-            set()
-        )  # of all rows of the run, and of its words in those of others; empty: not known
+        # Of all rows of the run, and of its words in those of others; empty: not known.
+        self._pieces: set[bytes] = set()
 
     def require_ended(self) -> None:
         """Raises CannotForget."""

@@ -90,10 +90,7 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
                 tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
         for path in _entries(runtime / "schedules"):  # a pause held whatever its file said, and after a resume
             if path.suffix == ".paused" or not path.with_suffix(".paused").exists():
-                pause: dict[str, bool | str | None] = {
-                    "holds": path.suffix == ".paused",
-                    "since": None,
-                }  # a mark held whatever it said
+                pause: dict[str, bool | str | None] = {"holds": path.suffix == ".paused", "since": None}
                 with imported.naming(f"schedules/{path.name}"):
                     pause["since"] = datetime.fromisoformat(path.read_text(encoding="utf-8")).isoformat()
                 tx.execute(SET_MARK, (f"schedule/{path.stem}", json.dumps(pause)))

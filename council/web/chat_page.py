@@ -63,7 +63,6 @@ class ChatView:
 
 def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[PageAction, ...]]:
     """The pages and what their forms do, with the words that are spoken on this floor."""
-
     build = partial(shown_chat, floor)
     begin = WindowPage("/chat", "Ask", "chat.html", build)
     talk = WindowPage(
@@ -125,9 +124,7 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     if not command["request"].strip():
         raise UsageError("nothing is asked.", fix="say what you want, in your own words")
     if project:
-        look(
-            desk, "getProjectDetail", person.id, {"projectId": project}
-        )  # one that this person does not see is refused
+        look(desk, "getProjectDetail", person.id, {"projectId": project})  # one that they do not see is refused
     document, name = None, ""
     if isinstance(file, UploadFile) and file.filename:
         document, name = file.file.read(desk.settings.max_document_bytes + 1), file.filename

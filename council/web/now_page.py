@@ -100,7 +100,6 @@ class NowView:
 
 def now_page(floor: Floor) -> WindowPage[NowView]:
     """The page, with the words that are spoken on this floor."""
-
     return WindowPage(
         "/now", "Now", "now.html", partial(shown_now, floor),
         hears=lambda event, asked: not isinstance(event, SpeechPiece),

@@ -87,7 +87,6 @@ def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
 
 def run_page(floor: Floor) -> WindowPage[RunPage]:
     """The page of one run, with the words that are spoken on this floor."""
-
     return WindowPage(
         "/runs/{run}", "", "run.html", partial(shown_run, floor),
         hears=lambda event, asked: event.run_id == asked["run"],

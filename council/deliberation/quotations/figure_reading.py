@@ -368,9 +368,8 @@ _PER_BEFORE = re.compile(  # `the monthly rent is`, up to five words before the 
     re.IGNORECASE,
 )
 _PER_CHARS = 60
-_EACH = re.compile(
-    r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE
-)  # `17 pupils per teacher`
+# `17 pupils per teacher`
+_EACH = re.compile(r"(?:\s[^\W\d_]+){1,2}?\s(?:per|pro|je|par|por)\s([^\W\d_]{3,})", re.IGNORECASE)
 _UP_FROM = re.compile(r"\b(?:(?:up|down) from|instead of|statt)\s[€$£]?\s?\Z", re.IGNORECASE)
 _ADDED = re.compile(r"\.?\s+(?:(?:and|und|et)\s+)?")
 
@@ -511,9 +510,8 @@ def _number(text: str, match: re.Match[str], language: str, *, said: bool) -> Fi
         largest = max(readings(spelled, language=language), default=Fraction(0))
         factor = max(figure.values) / largest if largest else Fraction(1)
         # Without the readings that money does not have.
-        values = (
-            frozenset(value * factor for value in readings(spelled, money=True, language=language)) or figure.values
-        )
+        as_money = frozenset(value * factor for value in readings(spelled, money=True, language=language))
+        values = as_money or figure.values
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
     if not figure.values:
         return replace(figure, kind="label")
@@ -589,9 +587,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         or (multiplier["m"] if unit or multiplier[0] == "M" or _MONEY.match(text, multiplier.end()) else "")
     )
     if multiplier is not None and word:
-        if re.match("mio|mrd|mill.*en$", word, re.IGNORECASE) and re.fullmatch(
-            r"[0-9]{1,3},[0-9]{3}", figure.text
-        ):  # `1,385 Mio.`
+        is_german = re.match("mio|mrd|mill.*en$", word, re.IGNORECASE)
+        if is_german and re.fullmatch(r"[0-9]{1,3},[0-9]{3}", figure.text):  # `1,385 Mio.`
             values |= {Fraction(figure.text.replace(",", "."))}
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
     bare = values if large == 1 else values | figure.values

@@ -32,10 +32,7 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _CANNOT_BE_UNDERLINED = re.compile(r"\s*(?:$|[#>|`~<]|[-*+][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
 _FRONT_MATTER_TITLE = re.compile(r"(?:title|task):[ \t]*(.+)$")
-_ARTIFACT_MARKS = (
-    "audit_head:",
-    "command_sha256:",
-)  # keys that only the council's own decision pages have, now and once
+_ARTIFACT_MARKS = ("audit_head:", "command_sha256:")  # keys of the council's own decision pages alone, now and once
 _YAML_KEY = re.compile(r"(?m)^(\w+):")
 _MEMORY_MARK = "rehearsed:"  # and one of an agent's archived memory
 _ASKED_BY = "ORCHESTRATOR"  # the heading there of what an agent was told
@@ -67,9 +64,8 @@ def cut(path: str, text: str) -> list[Chunk]:
     lines = split_lines(text)
     if path.lower().endswith(_MARKDOWN) or document_kind(path) in _AS_MARKDOWN:
         sections = _markdown_sections(lines)
-        if front_matter_value(
-            text, _MEMORY_MARK.removesuffix(":")
-        ):  # an agent's words, not what it was asked or its name
+        if front_matter_value(text, _MEMORY_MARK.removesuffix(":")):
+            # An agent's words, not what it was asked or its name.
             asked = f" > {_ASKED_BY}"
             sections = [section for section in sections if not section.bare and not section.heading.endswith(asked)]
     elif is_paged(path):

@@ -98,9 +98,8 @@ class Vectors:
             raise DimensionsChanged(f"vectors of {dimensions} dimensions")
         if self._head is None or self._head.model != model:
             self._write(Head(_FORMAT, model, dimensions), found)
-        elif (
-            self._loaded and self._whole_bytes != self._loaded[2]
-        ):  # a record was torn: what is behind it would never be read
+        elif self._loaded and self._whole_bytes != self._loaded[2]:
+            # A record was torn: what is behind it would never be read.
             self._write(self._head, {**self._kept, **found})
         else:
             data = _encoded(found)
