@@ -72,7 +72,16 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     if init:
-        _init(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} already exists.", fix="name a new folder")
+        try:
+            shutil.copytree(_EXAMPLE, folder, dirs_exist_ok=True)
+            shutil.copytree(_DEMO_DOCUMENTS, folder / "docs")
+        except OSError as error:
+            why = f"cannot make {folder}: {error.strerror or error}."
+            raise ConfigError(why, fix="name a folder that can be made") from None
+        typer.echo(f"{folder} has an example: questions.yaml, and the docs/ that it asks about.")
+        typer.echo(f"Next, in a home: `council eval {folder} --limit 5`")
         return
     desk = state(ctx).desk(model=model)
     if str(folder) == "routing":
@@ -165,20 +174,6 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
             "interrupted", "With --resume, interrupted questions are asked again.", "continue with --resume"
         )
     return asking.result()
-
-
-def _init(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} already exists.", fix="name a new folder")
-    try:
-        shutil.copytree(_EXAMPLE, folder, dirs_exist_ok=True)
-        shutil.copytree(_DEMO_DOCUMENTS, folder / "docs")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot make {folder}: {error.strerror or error}.", fix="name a folder that can be made"
-        ) from None
-    typer.echo(f"{folder} has an example: questions.yaml, and the docs/ that it asks about.")
-    typer.echo(f"Next, in a home: `council eval {folder} --limit 5`")
 
 
 _SHIPPED = Path(__file__).parents[1] / "resources" / "routing"

@@ -38,9 +38,16 @@ def init(
     created = init_home(directory, personas_from=builtin_personas_dir())
     created += write_schemas(state(ctx).commands, directory)
     kept: dict[Path, str] = {}
-    if vscode:
-        written, kept = write_vscode(directory)
-        created += written
+    for source in sorted(_VSCODE.iterdir()) if vscode else ():
+        text, path = source.read_text(encoding="utf-8"), directory / ".vscode" / source.name
+        path.parent.mkdir(exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+            created.append(path)
+        except FileExistsError:  # what is there and differs is told, to be added by hand
+            if path.read_text(encoding="utf-8", errors="replace") != text:
+                kept[path] = text
     for path in created:
         typer.echo(f"  + {path}")
     typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} is already a home.")
@@ -84,20 +91,3 @@ def demo(
     print_answer(cli, receipt)
     typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
     raise typer.Exit(code)
-
-
-def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
-    """The files that were not there yet; and of those that are there and differ, what to add by hand."""
-    written: list[Path] = []
-    kept: dict[Path, str] = {}
-    for source in sorted(_VSCODE.iterdir()):
-        text, path = source.read_text(encoding="utf-8"), home / ".vscode" / source.name
-        path.parent.mkdir(exist_ok=True)
-        try:
-            with path.open("x", encoding="utf-8") as stream:
-                stream.write(text)
-            written.append(path)
-        except FileExistsError:
-            if path.read_text(encoding="utf-8", errors="replace") != text:
-                kept[path] = text
-    return written, kept

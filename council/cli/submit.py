@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,7 +68,13 @@ def submit(
     desk = state(ctx).desk(model=model)
     home = desk.home
     if task is not None:
-        data = _command_of(task, files or [], output, rounds, home.root)
+        command: dict[str, Any] = {
+            "task_description": task,
+            "input_artifacts": [path_in_home(document, home.root) for document in files or []],
+            "output_artifact_path": _DEFAULT_OUTPUT if output is None else path_in_home(output, home.root),
+            **({"config": {"max_rounds": rounds}} if rounds is not None else {}),
+        }
+        data = (json.dumps(command, indent=2, ensure_ascii=False) + "\n").encode()
         shown, own_name = "", _TASK_NAME  # nobody wrote that file
     elif output is not None or rounds is not None:
         raise UsageError("--output and --rounds go with --task.", fix="write them into the command file")
@@ -154,15 +159,3 @@ def _as_asked(problem: Problem) -> Problem:
     is_document = problem.field.startswith("input_artifacts.")
     field = "" if is_document else _ASKED.get(problem.field, problem.field)
     return replace(problem, field=field, line=None, column=None)
-
-
-def _command_of(task: str, documents: Sequence[str], output: str | None, rounds: int | None, home: Path) -> bytes:
-    """Documents are named from the working folder, or from the home. Raises UsageError for one outside the home."""
-    command: dict[str, Any] = {
-        "task_description": task,
-        "input_artifacts": [path_in_home(document, home) for document in documents],
-        "output_artifact_path": path_in_home(output, home) if output is not None else _DEFAULT_OUTPUT,
-    }
-    if rounds is not None:
-        command["config"] = {"max_rounds": rounds}
-    return (json.dumps(command, indent=2, ensure_ascii=False) + "\n").encode()

@@ -3,6 +3,7 @@ page with the same words."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from collections.abc import Mapping
@@ -90,7 +91,11 @@ def tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(CouncilError)
     async def council_error(request: Request, error: CouncilError) -> Response:
-        data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
+        data: dict[str, Any] = {}
+        for key, value in error.data.items():
+            with contextlib.suppress(TypeError, ValueError):  # what is no JSON is left out
+                json.dumps(value, allow_nan=False)
+                data[key] = value
         if isinstance(error, CommandInvalid):
             data["problems"] = [asdict(found) for found in problems_of(error)]
         headers = {"WWW-Authenticate": "ApiKey"} if error.http_status == HTTPStatus.UNAUTHORIZED else None
@@ -104,9 +109,8 @@ def tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> Response:
-        return problem(
-            request, 400, "bad_request", "the request ended too early."
-        )  # nobody reads it, and it is no defect
+        # Nobody reads it, and it is no defect.
+        return problem(request, 400, "bad_request", "the request ended too early.")
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -122,11 +126,3 @@ def tell_problems(app: FastAPI) -> None:
         log.exception("%s %s met a defect", request.method, request.url.path)
         detail = f"an internal error ({type(error).__name__}); the log has the details."
         return problem(request, 500, "internal", detail)
-
-
-def _is_plain(value: object) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return False
-    return True
