@@ -61,9 +61,8 @@ class SectionedGroup(TyperGroup):
         if word[:1].isalpha() and not ctx.resilient_parsing and not nearest(word, (name for name, _, _ in listed)):
             told = re.compile(rf"\b{re.escape(word)}\w*(?![\w/])", re.IGNORECASE)  # not the name of a folder
             meant = [name for name, _, text in listed if len(word) >= _MIN_WORD_CHARS and told.search(text)]
-            ctx.fail(
-                f"No such command {word!r}." + (f" Did you mean {' or '.join(map(repr, meant))}?" if meant else "")
-            )
+            guess = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+            ctx.fail(f"No such command {word!r}.{guess}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -125,9 +125,8 @@ def journal(
     if import_ is not None:
         source = ctx.get_parameter_source("run")
         if as_jsonl or (source is not None and source.name == "COMMANDLINE"):
-            raise UsageError(
-                "--import goes with neither RUN nor --jsonl.", fix="leave them out: the file names its run"
-            )
+            fix = "leave them out: the file names its run"
+            raise UsageError("--import goes with neither RUN nor --jsonl.", fix=fix)
         fix = "name a file that `council journal --jsonl` printed"
         try:
             data = read_limited(import_, _MAX_IMPORT_BYTES)
@@ -197,9 +196,8 @@ def cassette(
     _print_warnings(tape)
     if path.resolve().is_relative_to(desk.home.root) and not path.name.endswith(SUFFIX):
         print_notes(f"agents of this home can read this file, unless its name ends in {SUFFIX}")
-    print_notes(
-        f"`council run --model cassette:{from_home(path, desk.home.root)}` answers from it; docs/cassettes.md says more"
-    )
+    model = f"cassette:{from_home(path, desk.home.root)}"
+    print_notes(f"`council run --model {model}` answers from it; docs/cassettes.md says more")
 
 
 def _print_warnings(tape: Tape) -> None:
@@ -211,9 +209,8 @@ def _print_warnings(tape: Tape) -> None:
     if tape.unrendered:
         notes.append(f"for {', '.join(tape.unrendered)} only the reply is kept: the memory in the prompt has changed")
     if tape.forgotten:
-        notes.append(
-            f"words were forgotten in {len(tape.forgotten)} of the prompts since then; the rest of these prompts is kept"
-        )
+        count = len(tape.forgotten)
+        notes.append(f"words were forgotten in {count} of the prompts since then; the rest of these prompts is kept")
     print_notes(*notes)
 
 

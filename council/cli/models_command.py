@@ -95,10 +95,8 @@ def try_model(
                 took = f"in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})"
                 answers = f"{cli.styled('yes', fg='green')}, {took}"
                 works = "yes" if tried.tells_apart else "no"
-                nearness = (
-                    f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f} between two that do not"
-                )
-                tells_apart = f"{cli.styled(works, fg=_COLOURS[works])}: {nearness}"
+                nearness = f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f}"
+                tells_apart = f"{cli.styled(works, fg=_COLOURS[works])}: {nearness} between two that do not"
                 rows = [("", ""), ("embeddings", tried.model), ("answers", answers), ("tells apart", tells_apart)]
             else:
                 rows = _trial_rows(cli, tried)

@@ -98,10 +98,8 @@ def stats(ctx: typer.Context, user: User = STEWARD.id, as_json: AsJson = False) 
         suite = "-" if one.avg_confidence is None else f"{one.avg_confidence:.2f}"
         missing = "; ".join(lacks(one)) if one.status == "unverified" else ""
         eligible = missing or ("eligible" if one.status == "unverified" else one.status)
-        succeeded = f"{one.success_count} of {one.execution_count}"
-        rows.append(
-            (one.role, one.created_by, str(one.version), succeeded, suite, str(tokens), told_cost(cost), eligible)
-        )
+        figures = (f"{one.success_count} of {one.execution_count}", suite, str(tokens), told_cost(cost))
+        rows.append((one.role, one.created_by, str(one.version), *figures, eligible))
     heads = ("ROLE", "MADE FOR", "VERSION", "SUCCEEDED", "SUITE", "TOKENS", "COST", "PROMOTION")
     tell({"specialists": told}, table(heads, rows, _NONE), as_json=as_json)
 

@@ -121,9 +121,8 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
         )
     if len(files) != 1:
         message = "more than one command file is named." if files else "no command file is named."
-        raise UsageError(
-            message, fix='`council submit FILE`, or `council submit --task "…" DOCUMENT …` to do without one'
-        )
+        fix = '`council submit FILE`, or `council submit --task "…" DOCUMENT …` to do without one'
+        raise UsageError(message, fix=fix)
     if files[0] == "-":
         return "standard input", "command.json", sys.stdin.buffer.read(_MAX_BYTES + 1)
     return files[0], Path(files[0]).name, beginning_of(Path(files[0]), _MAX_BYTES, "name a command file")

@@ -60,9 +60,8 @@ def schema(
         for path in write_schemas(cli.commands, cli.desk().home.root):
             typer.echo(f"  + {path}")
         return
-    typer.echo(
-        schema_files(cli.commands)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False
-    )
+    name = RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME
+    typer.echo(schema_files(cli.commands)[name].decode(), nl=False)
 
 
 def write_schemas(types: CommandTypes, home: Path) -> list[Path]:

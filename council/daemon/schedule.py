@@ -138,10 +138,8 @@ class Scheduler:
         except CommandInvalid as error:
             if is_fresh:
                 return None
-            page = self._folder.write_page(name, error)
-            self._events.publish(
-                ScheduleRefusal(file=name, code=error.code, error=error.message, fix=error.fix, note=page)
-            )
+            told = {"code": error.code, "error": error.message, "fix": error.fix}
+            self._events.publish(ScheduleRefusal(file=name, **told, note=self._folder.write_page(name, error)))
         self._known[name] = _Reading(mark, file)
         return self._known[name]
 

@@ -45,11 +45,8 @@ def _publish(home: Home, view: dict[str, Any]) -> None:
         write_atomic(path, msgspec.json.encode(view), sync=False, mode=0o644)
     except StorageFailed as full:
         log.warning("state.json cannot be replaced, so it is overwritten: %s", full)
-        short = view | {
-            "runs": [],
-            "unadmitted": [],
-            "degraded": {"state.json": f"the list of runs is left out: {full}"},
-        }
+        why = {"state.json": f"the list of runs is left out: {full}"}
+        short = view | {"runs": [], "unadmitted": [], "degraded": why}
         for shown in (view, short):  # in the place of the one before, as far as it fits there
             with contextlib.suppress(StorageFailed):
                 overwrite(path, msgspec.json.encode(shown))
@@ -87,9 +84,8 @@ class StateFile:
         if isinstance(event, RunState | RunWait) and not is_crowd:
             Context().run(self._write_now)  # a state lasts for an instant, and a person looks as soon as they are asked
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(
-                _CROWD_INTERVAL_S if is_crowd else _INTERVAL_S, self.write, context=Context()
-            )
+            interval_s = _CROWD_INTERVAL_S if is_crowd else _INTERVAL_S
+            self._timer = asyncio.get_running_loop().call_later(interval_s, self.write, context=Context())
 
     def _write_now(self) -> None:
         if self._timer is not None:

@@ -184,11 +184,8 @@ class _LookUp:
             words = finding.quotation.replace("`", "'")
             shown = words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
             cited = f", cited as `{_bare(finding.cited)}`" if finding.cited else ""
-            full = (
-                f" Words are left out; the full text is: `{finding.full.replace('`', chr(39))}`."
-                if finding.full
-                else ""
-            )
+            whole = finding.full.replace("`", "'")
+            full = f" Words are left out; the full text is: `{whole}`." if whole else ""
             if finding.outcome == "unverified":
                 lines[finding] = f"`{shown}`{cited}: unverified, {finding.reason}."
             elif finding.outcome == "found":
@@ -278,9 +275,8 @@ def passed_over(
     groups: dict[str, list[tuple[str, Standpoint]]] = {}
     for role, held in transcript.positions().items():
         groups.setdefault(held.stance.key, []).append((role, held))
-    unnamed = {
-        key: group for key, group in groups.items() if not any(_names(part, group, names) for part in record.dissent)
-    }
+    named = {key for key, group in groups.items() if any(_names(part, group, names) for part in record.dissent)}
+    unnamed = {key: group for key, group in groups.items() if key not in named}
     own = _own(record, meant, groups, unnamed, writer)
     for key, group in unnamed.items():
         if key != own:

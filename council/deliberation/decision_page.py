@@ -125,11 +125,9 @@ def _answer(state: PageState) -> tuple[str, str, str]:
     if state.finish.error is not None:
         fix = f"To fix it: {state.finish.error.fix.rstrip('.')}." if state.finish.error.fix else ""
         return "No decision", f"The council did not come to a decision. {fix}", ""
-    why = (
-        "Nobody could write it, for the reasons above."
-        if state.transcript.failed_closings()
-        else "Nobody was asked to write it."
-    )
+    why = "Nobody was asked to write it."
+    if state.transcript.failed_closings():
+        why = "Nobody could write it, for the reasons above."
     return "No decision", f"{why} The turns below are all there is.", ""
 
 
@@ -152,9 +150,8 @@ def notes_of(state: PageState) -> list[str]:
     unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
     notes += [f"An input could not be read: {item.refusal}" for item in unread_inputs[:_MAX_TOLD]]
     if (more := len(unread_inputs) - _MAX_TOLD) > 0:
-        notes.append(
-            f"{more} more input{'s' if more > 1 else ''} could not be read; the list below the task gives the reasons."
-        )
+        inputs = "inputs" if more > 1 else "input"
+        notes.append(f"{more} more {inputs} could not be read; the list below the task gives the reasons.")
     notes += state.decision.warnings if state.decision else ()
     attended = filter(None, [attendance(transcript, state.roles)])
     if status == "failed" and finish.error is not None:

@@ -174,12 +174,11 @@ class Deliberation:
         """A turn of each, none of which hears another; their requests come after it. Turns are added in the order of
         `members`, ids given in that order: nothing depends on who is first."""
         done: dict[str, Turn] = {}
-        takes = [
-            asyncio.ensure_future(
-                self._take_turn(member, round_no, duty(member), lambda turn: done.__setitem__(turn.role, turn))
-            )
-            for member in members
-        ]
+
+        def keep(turn: Turn) -> None:
+            done[turn.role] = turn
+
+        takes = [asyncio.ensure_future(self._take_turn(each, round_no, duty(each), keep)) for each in members]
         try:
             await asyncio.wait(takes)
         finally:
@@ -297,18 +296,14 @@ class Deliberation:
     def _count_failures(self, turns: Sequence[Turn]) -> None:
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
-        if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
-            raise self._silence(
-                f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}", failures
-            )
+        if (count := self._failures_in_a_row) >= MAX_FAILURES_IN_A_ROW:
+            raise self._silence(f"{count} turns in a row gave no answer; the last: {failures[-1].message}", failures)
 
     def _silence(self, message: str, failures: Sequence[Failure]) -> CouncilSilent:
-        again = (
-            f"`council retry {self._run.header.run_id}` asks them again, with another model if you name one (--model)"
-        )
-        return CouncilSilent(
-            message, fix="; ".join(filter(None, (*(each.fix.rstrip(".") for each in failures[-1:]), again)))
-        )
+        retry = f"`council retry {self._run.header.run_id}`"
+        again = f"{retry} asks them again, with another model if you name one (--model)"
+        fixes = [*(each.fix.rstrip(".") for each in failures[-1:]), again]
+        return CouncilSilent(message, fix="; ".join(filter(None, fixes)))
 
     async def _read_record(
         self, closing: Closing, chair: Speaker, messages: tuple[Message, ...], info: TurnInfo

@@ -76,9 +76,8 @@ class PageState:
         error = self.finish.error if self.finish is not None else None
         if error is None or error.code != GuardrailBlocked.code:
             return None
-        return next(
-            (judged for judged in self.judged if judged.verdict.blocks and judged.stage in ("task", "decision")), None
-        )
+        blocked = (judged for judged in self.judged if judged.verdict.blocks)
+        return next((judged for judged in blocked if judged.stage in ("task", "decision")), None)
 
     @cached_property
     def decision(self) -> Decision | None:

@@ -148,10 +148,8 @@ def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> T
             lines.append(f"{turn.role} ranked: {', '.join(role_of[letter] for letter in turn.ranking)}.")
         elif not turn.fault:
             lines.append(f"{turn.role} {_DID_NOT_ANSWER}.")
-    if any(turn.fault == RANKS_NOTHING for turn in ballots):
-        lines.append(
-            f"No ballot from {listed([turn.role for turn in ballots if turn.fault == RANKS_NOTHING])}: {RANKS_NOTHING}."
-        )
+    if silent := [turn.role for turn in ballots if turn.fault == RANKS_NOTHING]:
+        lines.append(f"No ballot from {listed(silent)}: {RANKS_NOTHING}.")
     lines += _faults(ballots)
     columns = ("Answer of", "Points", "First on ballots")
     return Table("Ranking of the answers (Borda count)", columns, rows, tuple(lines))

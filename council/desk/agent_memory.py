@@ -40,9 +40,8 @@ def lanes_of(desk: Desk) -> dict[str, list[str]]:
     for path in sorted(desk.home.session_states.glob(f"**/*{SESSION_ENDING}")):
         folders = path.relative_to(desk.home.session_states).parts[:-1]
         if len(folders) < 2 and folders[:1] != ("archive",):
-            found.setdefault(path.name.removesuffix(SESSION_ENDING).upper(), []).append(
-                folders[0] if folders else "main"
-            )
+            role = path.name.removesuffix(SESSION_ENDING).upper()
+            found.setdefault(role, []).append(folders[0] if folders else "main")
     return found
 
 
@@ -56,9 +55,8 @@ def sha256_of_memory(desk: Desk, role: str, lane: str) -> str:
 
 def change_memory(desk: Desk, role: str, lane: str, action: str, **keys: Any) -> Errand:
     """Drops a command that replaces or resets a memory. Raises CommandInvalid before anything is dropped."""
-    return _drop(
-        desk, f"memory-{role.lower()}", {"type": "memory", "session": lane, "role": role, "action": action} | keys
-    )
+    body = {"type": "memory", "session": lane, "role": role, "action": action}
+    return _drop(desk, f"memory-{role.lower()}", body | keys)
 
 
 def forget(desk: Desk, lane: str, text: str | None, run_id: str | None, user: str | None = None) -> Errand:

@@ -159,16 +159,11 @@ def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes, name: 
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomic(place, data, sync=True, mode=0o600)
     # NOTE: counted once it is there, so that many at once do not pass together.
-    for whose, pattern, count in (
-        ("you", f"*/{owner}-*.pdf", _MOST_OF_PERSON),
-        ("people here", "*/*.pdf", _MOST_IN_ALL),
+    for whose, pattern, count, fix in (
+        ("you", f"*/{owner}-*.pdf", _MOST_OF_PERSON, "end a conversation: its documents go with it"),
+        ("people here", "*/*.pdf", _MOST_IN_ALL, "end conversations, or ask again later"),
     ):
         if sum(1 for _ in uploads.glob(pattern)) > count:
             place.unlink()
-            fix = (
-                "end a conversation: its documents go with it"
-                if whose == "you"
-                else "end conversations, or ask again later"
-            )
             raise UsageError(f"{whose} have uploaded {count} PDFs, and no more are kept.", fix=fix)
     return place

@@ -43,9 +43,8 @@ def seen_plans(desk: Desk, principal: Principal) -> list[PlanMark]:
 def find_plan(desk: Desk, given: str, principal: Principal = STEWARD) -> Plan:
     """The one plan that `given` means for this person: an id, its beginning, or `last`. Raises PlanNotFound, UsageError."""
     whose = principal.sees  # two at the most: more than one is not understood, however many
-    matches = (
-        newest_plans(desk.store, 1, whose) if given == "last" else plans_starting_with(desk.store, given, 2, whose)
-    )
+    is_last = given == "last"
+    matches = newest_plans(desk.store, 1, whose) if is_last else plans_starting_with(desk.store, given, 2, whose)
     matches = [plan for plan in matches if plan.plan_id == given] or matches
     if len(matches) == 1:
         return matches[0]
@@ -87,15 +86,13 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
     moments = ("created_ms", "expires_ms", "confirmed_ms", "handed_ms", "applied_ms")
     times = {name.removesuffix("_ms"): moment(getattr(plan, name)) for name in moments if getattr(plan, name)}
-    previews = [
-        {key: value for key, value in msgspec.to_builtins(preview).items() if key != "state"}
-        for preview in plan.previews
-    ]
-    results = [
-        {key: value for key, value in msgspec.to_builtins(result).items() if key not in ("inverse", "left")}
-        for result in plan.results
-    ]
+    previews = [_without(preview, "state") for preview in plan.previews]
+    results = [_without(result, "inverse", "left") for result in plan.results]
     return {**found, "state": plan.state(now_ms()), **times, "previews": previews, "results": results}
+
+
+def _without(value: msgspec.Struct, *keys: str) -> dict[str, Any]:
+    return {key: item for key, item in msgspec.to_builtins(value).items() if key not in keys}
 
 
 def moment(ms: int | None) -> str:

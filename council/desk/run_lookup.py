@@ -111,9 +111,8 @@ def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry", "a
     ledger = desk.ledger
     unfinished = [] if to == "retry" else ledger.unfinished()
     for run_id in reversed(unfinished[-_LOOKED_INTO:]):
-        if to == "cancel" or (
-            open_questions(ledger.journal(run_id)) if to == "answer" else ledger.journal(run_id).waits
-        ):
+        journal = None if to == "cancel" else ledger.journal(run_id)
+        if journal is None or (open_questions(journal) if to == "answer" else journal.waits):
             return run_id
     for entry in [] if to in ("cancel", "answer") else ledger.newest(_SEARCHED, ended_only=True):
         if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):

@@ -130,12 +130,7 @@ def _whose(user: str) -> str | None:
 
 def specialist_json(one: Specialist, model: str) -> dict[str, Any]:
     """A specialist as programs read it. `model` is the home's."""
-    found: dict[str, Any] = {
-        **msgspec.to_builtins(one),
-        "lacks": list(lifecycle.lacks(one)),
-        "new_model": one.has_new_model(model),
-    }
-    moments = {
-        name: moment(getattr(one, name)) for name in ("created_at", "admin_approved_at", "last_used_at", "suite_at")
-    }
-    return found | {name: value for name, value in moments.items() if value}
+    found: dict[str, Any] = msgspec.to_builtins(one)
+    found |= {"lacks": list(lifecycle.lacks(one)), "new_model": one.has_new_model(model)}
+    times = ("created_at", "admin_approved_at", "last_used_at", "suite_at")
+    return found | {name: told for name in times if (told := moment(getattr(one, name)))}

@@ -72,9 +72,8 @@ def judge(
             command = validate(types, document)
     except NotACommand:
         fix = f"begin it with ---, the keys output_artifact_path, config, …, and ---, then the task. {ASK_ABOUT}"
-        return FileVerdict(
-            (Problem("this is not a command file: no front matter with a command's keys begins it", fix),)
-        )
+        wrong = "this is not a command file: no front matter with a command's keys begins it"
+        return FileVerdict((Problem(wrong, fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)), code=error.code)
     if desk is not None and desk.keys.redactor.redact(file.name) != file.name:

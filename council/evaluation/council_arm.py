@@ -191,6 +191,5 @@ class Deliberations:
 
 
 def _fix_of(receipt: Receipt) -> str:
-    return "; ".join(
-        part for part in (receipt.error.fix if receipt.error else "", "then continue with --resume") if part
-    )
+    first = f"{receipt.error.fix}; " if receipt.error and receipt.error.fix else ""
+    return f"{first}then continue with --resume"

@@ -169,9 +169,8 @@ class Question(BaseModel):
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        return {
-            spelling: label for label, text in (self.choices or {}).items() for spelling in spellings_of(label, text)
-        }
+        choices = (self.choices or {}).items()
+        return {spelling: label for label, text in choices for spelling in spellings_of(label, text)}
 
 
 _FORM = (
@@ -279,9 +278,8 @@ def _id_of(entry: object) -> str:
 
 
 def _told(detail: ErrorDetails) -> str:
-    loc = [
-        part for part in detail["loc"] if part not in ("str", "int", "float", "[key]") and not isinstance(part, bool)
-    ]
+    kinds = ("str", "int", "float", "[key]")
+    loc = [part for part in detail["loc"] if part not in kinds and not isinstance(part, bool)]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")
     message, _ = fault_in_words(detail)
     if detail["type"] == "extra_forbidden":

@@ -65,9 +65,8 @@ class RecordingModel(ModelAround):
                 failed = CassetteFailure(error.kind, error.message, error.fix)
                 self._note(msgspec.structs.replace(call, failed=failed))
             raise
-        self._note(
-            msgspec.structs.replace(call, text=reply.text, finish=reply.finish, model=reply.model, usage=reply.usage)
-        )
+        said = {"text": reply.text, "finish": reply.finish, "model": reply.model, "usage": reply.usage}
+        self._note(msgspec.structs.replace(call, **said))
         return reply
 
     def _note(self, call: CassetteCall) -> None:

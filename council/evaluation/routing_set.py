@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, cast, get_args
 
 import msgspec
 import yaml
@@ -115,9 +115,7 @@ class RoutingTrial:
         for request in requests:
             rows.append(await self.route(request))
             told(rows[-1])
-        counts = {
-            mark: sum(row.mark == mark for row in rows) for mark in ("right", "wrong", "asked", "admitted", "unread")
-        }
+        counts = {mark: sum(row.mark == mark for row in rows) for mark in get_args(Mark)}
         name = self.embedder.name if self.embedder else ""
         return RoutingReport(self.model.name, name, len(self.agents), counts, tuple(rows), threshold_of(rows))
 

@@ -168,9 +168,8 @@ def open_session(
         else:
             found = results_folder.begin(wanted.folder, setup, home.personas, SystemClock())
         try:
-            results_folder.bring_documents(
-                found, root, questions, max_bytes=max(settings.max_file_bytes, settings.max_document_bytes)
-            )
+            most = max(settings.max_file_bytes, settings.max_document_bytes)
+            results_folder.bring_documents(found, root, questions, max_bytes=most)
             order = {each.id: at for at, each in enumerate(loaded)}
             return metered_council(home, settings, keys, systems, environ, wanted, found, questions, order)
         except BaseException:

@@ -215,9 +215,8 @@ def latency_chart(told: Explanation) -> str | None:
         return None
     most = nice_ceiling(max(call.seconds or 0.0 for call in timed))
     middles = {a.role: median(a.latencies_s) if a.latencies_s else None for a in told.agents}
-    desc = "; ".join(
-        f"{_name(a)}: {counted(len(a.latencies_s))}, median {duration(middles[a.role])}" for a in told.agents
-    )
+    medians = {a.role: f"median {duration(middles[a.role])}" for a in told.agents}
+    desc = "; ".join(f"{_name(a)}: {counted(len(a.latencies_s))}, {medians[a.role]}" for a in told.agents)
     svg = Svg("latency", _HALF, 40 + _LANE * len(told.agents), "Latency per agent", desc)
     for y, agent in _lanes(svg, told.agents, lambda share: f"{most * share:g} s"):
         if (middle := middles[agent.role]) is not None:

@@ -197,9 +197,8 @@ async def explain(
     try:
         execution = Runs(handlers).begin(PastRun(journal))
     except UnknownType:
-        missing.append(
-            f"No system of this council knows runs of type `{header.type}`, so it cannot say what its agents did."
-        )
+        unknown = f"No system of this council knows runs of type `{header.type}`"
+        missing.append(f"{unknown}, so it cannot say what its agents did.")
     except JournalDamaged as error:
         missing.append(f"What its agents did cannot be told: {error.message}")
     else:
@@ -215,9 +214,8 @@ async def explain(
     totals = spent_by(store, run_id)
     charged = Charge(totals.calls, totals.tokens, totals.usd)
     every = tuple(_call(call, chronicle) for call in account.calls) if account else ()
-    told = _Teller(journal, chronicle, account, every, receipt, finish, live, now_ms).explanation(
-        tuple(missing), charged
-    )
+    teller = _Teller(journal, chronicle, account, every, receipt, finish, live, now_ms)
+    told = teller.explanation(tuple(missing), charged)
     return ExplainedRun(told) if account is None else ExplainedRun(told, account.page, account.sources)
 
 

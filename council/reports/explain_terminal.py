@@ -86,10 +86,8 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     lines += [_line(f"note: {note.replace('**', '')}", "yellow") for note in told.notes]
     yield section("Where it stands" if told.live else "Why it stopped", list(lines))
     if told.agents:
-        yield section(
-            "Who spent what",
-            [_agents(told.agents, columns), faint(words.spent_line(told)), faint(words.charged_line(told))],
-        )
+        sums = [faint(words.spent_line(told)), faint(words.charged_line(told))]
+        yield section("Who spent what", [_agents(told.agents, columns), *sums])
     yield section("What happened", [_timeline(words.timeline(told))])
     if told.reads:
         table = table_of("id", "what", "asked by", "brought")
@@ -104,16 +102,11 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     if any(stance.key for stance in told.stances):
         yield section("Where they stood", [_stances(told)])
     if told.changes:
-        yield section(
-            "Changes of mind",
-            [
-                Text.assemble(
-                    (f"{change.role}, round {change.round}: ", "bold"),
-                    (words.change_words(change), "" if change.evidence else "yellow"),
-                )
-                for change in told.changes
-            ],
-        )
+        lines = []
+        for change in told.changes:
+            how = (words.change_words(change), "" if change.evidence else "yellow")
+            lines.append(Text.assemble((f"{change.role}, round {change.round}: ", "bold"), how))
+        yield section("Changes of mind", lines)
     if told.retries or told.waits:
         table = table_of("at (UTC)", ">waited", "what", "what was said")
         for moment in words.delays(told):
@@ -121,9 +114,8 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
             table.add_row(Text(words.clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
         yield section("Retries and waits", [table])
     if told.mended:
-        yield section(
-            "Repairs", [_line(f"{words.call_of(m.role, m.round)}: {words.mended_words(m)}") for m in told.mended]
-        )
+        repairs = (f"{words.call_of(m.role, m.round)}: {words.mended_words(m)}" for m in told.mended)
+        yield section("Repairs", list(map(_line, repairs)))
 
 
 def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
@@ -193,10 +185,8 @@ def _stances(told: Explanation) -> Table:
         if not stance.key:
             table.add_row(str(stance.round), Text(who), Text("not stated", "dim"), "", "")
             continue
-        evidence = ", ".join(stance.evidence) or "none named"
-        table.add_row(
-            str(stance.round), Text(who), Text(words.plain(stance.position)), f"{stance.confidence:.2f}", Text(evidence)
-        )
+        held, evidence = words.plain(stance.position), ", ".join(stance.evidence) or "none named"
+        table.add_row(str(stance.round), Text(who), Text(held), f"{stance.confidence:.2f}", Text(evidence))
     return table
 
 
@@ -204,10 +194,8 @@ def table_of(*columns: str) -> Table:
     """A heading that begins with `>` is of a column of figures."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     for column in columns:
-        figures = column.startswith(">")
-        table.add_column(
-            column.removeprefix(">"), justify="right" if figures else "left", no_wrap=figures, overflow="fold"
-        )
+        name, figures = column.removeprefix(">"), column.startswith(">")
+        table.add_column(name, justify="right" if figures else "left", no_wrap=figures, overflow="fold")
     return table
 
 

@@ -36,10 +36,8 @@ _NAME = re.compile(r"council-[0-9]{8}\.db")
 def copies_of(home: Home) -> list[Path]:
     """Newest first."""
     folder = home.runtime / COPIES
-    names = (
-        sorted((name for name in os.listdir(folder) if _NAME.fullmatch(name)), reverse=True) if folder.is_dir() else []
-    )
-    return [folder / name for name in names]
+    names = os.listdir(folder) if folder.is_dir() else []
+    return [folder / name for name in sorted(filter(_NAME.fullmatch, names), reverse=True)]
 
 
 def half_copies(home: Home) -> list[Path]:

@@ -236,14 +236,9 @@ def check_file_system(home: Home) -> Check:
     folders = [folder for folder in (home.commands, home.failed, home.artifacts, home.runtime) if folder.is_dir()]
     devices = {folder.stat().st_dev for folder in folders}
     if len(devices) > 1:
-        apart = [
-            f"{folder.relative_to(home.root)}/"
-            for folder in folders
-            if folder.stat().st_dev != folders[0].stat().st_dev
-        ]
-        message = (
-            f"{', '.join(apart)} is on another file system than commands/, so files cannot be moved there in one step"
-        )
+        others = [folder for folder in folders if folder.stat().st_dev != folders[0].stat().st_dev]
+        where = f"{', '.join(f'{folder.relative_to(home.root)}/' for folder in others)} is on another file system"
+        message = f"{where} than commands/, so files cannot be moved there in one step"
         return Check(name, "fail", message, "mount the home as a whole, not its folders")
     return Check(name, "ok", "files are moved in one step")
 
@@ -404,9 +399,8 @@ def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:
         if first and clock.now() - datetime.fromisoformat(first) > _COPY_AGE:
             yield Check("daily copies", "warn", f"there is none, although the first run was on {first}", fix)
     elif finished and datetime.fromisoformat(finished) - day_of(copies[0]) > _COPY_AGE:
-        yield Check(
-            "daily copies", "warn", f"the newest is {copies[0].name}, but the newest run was on {finished}", fix
-        )
+        told = f"the newest is {copies[0].name}, but the newest run was on {finished}"
+        yield Check("daily copies", "warn", told, fix)
 
 
 def check_set_aside(home: Home) -> Iterator[Check]:
@@ -446,23 +440,18 @@ def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
     holder = FileLock.holder(home.lock_file)
     if holder is not None:
         running = f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}"
-        edited = home.settings_edited_since(str(holder["started"])) if "started" in holder else []
-        if edited:
-            yield Check(
-                "daemon", "warn", f"{running}; it does not know the changes in {' and '.join(edited)}", "restart it"
-            )
+        if edited := home.settings_edited_since(str(holder["started"])) if "started" in holder else []:
+            told = f"{running}; it does not know the changes in {' and '.join(edited)}"
+            yield Check("daemon", "warn", told, "restart it")
         else:
             yield Check("daemon", "ok", running)
         return
     yield Check("daemon", "ok", "not running")
-    unfinished = Ledger(store).unfinished()
-    if unfinished:
-        yield Check(
-            "unfinished runs", "warn", f"{_listed(unfinished)}: they continue at the next start", "council run --once"
-        )
-    taken = _names(home.commands, ".*.taken")
-    if taken:
-        yield Check("taken files", "warn", f"{_listed(taken)}: the next start completes them", "council run --once")
+    once = "council run --once"
+    if unfinished := Ledger(store).unfinished():
+        yield Check("unfinished runs", "warn", f"{_listed(unfinished)}: they continue at the next start", once)
+    if taken := _names(home.commands, ".*.taken"):
+        yield Check("taken files", "warn", f"{_listed(taken)}: the next start completes them", once)
     staged = list(strays(home, store, unfinished))
     if staged:
         shown = [str(path.relative_to(home.root)) for path in staged]

@@ -193,9 +193,8 @@ class WholeRun:
 
     def _remove_still(self) -> bool:
         done = [self._forget_task(path) for path in self._sessions()]
-        kept = [
-            (COPIES, name, encode_session(self._without(self._copied(name)))) for name in self._remembering_copies()
-        ]
+        copies = {name: self._without(self._copied(name)) for name in self._remembering_copies()}
+        kept = [(COPIES, name, encode_session(session)) for name, session in copies.items()]
         if kept:
             self._store.write_now(lambda tx: [tx.execute(sql.KEEP, one) for one in kept])
         done.append(bool(kept))

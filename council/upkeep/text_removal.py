@@ -209,9 +209,8 @@ class Traces:
     def databases(self) -> tuple[str, ...]:
         """SQLite files in `.council/` that are none of ours: what they hold is not looked at, and they stay."""
         ours = {*copies_of(self._home), *half_copies(self._home), *set_aside(self._home)}
-        return tuple(
-            self._named(path for path in files_below(self._home.runtime) if path not in ours and is_database(path))
-        )
+        others = (path for path in files_below(self._home.runtime) if path not in ours)
+        return tuple(self._named(filter(is_database, others)))
 
     def _named(self, paths: Iterable[Path]) -> Iterator[str]:
         return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
@@ -254,9 +253,8 @@ class Traces:
 
     def lanes(self) -> int:
         """The number of lanes whose name holds a text. It stays: it is how their runs and memories are found."""
-        return sum(
-            path.is_dir() and self.change(path.name) != path.name for path in entries_of(self._home.session_states)
-        )
+        lanes = [path.name for path in entries_of(self._home.session_states) if path.is_dir()]
+        return sum(self.change(name) != name for name in lanes)
 
     def rebuild_indexes(self) -> None:
         """Builds them anew, so that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
@@ -351,10 +349,8 @@ class Traces:
                 rows = rows_of(tx, found.run)
             if row is None:
                 return None
-            return [seq for seq, _ in rows], [
-                header_of(row[1], found.run_id),
-                *(record_of(row, found.run_id) for _, row in rows),
-            ]
+            records = [header_of(row[1], found.run_id), *(record_of(each, found.run_id) for _, each in rows)]
+            return [seq for seq, _ in rows], records
 
         numbered = await asyncio.to_thread(look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)
@@ -445,9 +441,9 @@ class Traces:
         self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
     def _artifact_holds(self, entry: OutputEntry) -> bool:
-        return journal_rewriting.moved(entry.path, self.change) != entry.path or (
-            self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
-        )
+        if journal_rewriting.moved(entry.path, self.change) != entry.path:
+            return True
+        return self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
 
     def _held_artifacts(self) -> list[OutputEntry]:
         return [entry for entry in all_written(self._store) if self._artifact_holds(entry)]
@@ -497,9 +493,8 @@ class Traces:
         session, _ = decode_session(data, role, lane)
         if session is None:
             return None
-        return encode_session(
-            convert(journal_rewriting.changed(msgspec.to_builtins(session), self.change), type(session))
-        )
+        changed = journal_rewriting.changed(msgspec.to_builtins(session), self.change)
+        return encode_session(convert(changed, type(session)))
 
     # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 

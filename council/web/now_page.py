@@ -111,9 +111,8 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
     seen, sees_all = overview(desk), person.is_administrator
     mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id]
     ended = desk.ledger.newest(_LOOKED_AT, ended_only=True) if sees_all else find_all(desk, user=person.id)
-    plans = slice_of(
-        [plan for plan in waiting_plans(desk.store, now_ms()) if plan.principal == person.id], asked, "plans", _PLANS
-    )
+    own = [plan for plan in waiting_plans(desk.store, now_ms()) if plan.principal == person.id]
+    plans = slice_of(own, asked, "plans", _PLANS)
     runs = slice_of(mine, asked, "runs")
     asking = slice_of([run["run_id"] for run in mine if run.get("waiting_for") == "answer"], asked, "questions")
     refused = seen.refused["newest"]
@@ -145,11 +144,10 @@ def run_under_way(run: dict[str, Any], floor: Floor) -> RunUnderWay:
     """A run as `overview` tells it, in words."""
     rounds, words = int(run.get("max_rounds") or 0), "stands in line"
     if run["status"] == "waiting":
-        until = (
-            f" until {str(run['until'])[11:16]} UTC" if run.get("until") and run.get("waiting_for") != "answer" else ""
-        )
-        words = f"{WAITS.get(str(run.get('waiting_for')), WAITS[''])}{until}"
-        words += f": {run['error']}" if run.get("error") and run.get("waiting_for") != "answer" else ""
+        words = WAITS.get(str(run.get("waiting_for")), WAITS[""])
+        if run.get("waiting_for") != "answer":
+            words += f" until {str(run['until'])[11:16]} UTC" if run.get("until") else ""
+            words += f": {run['error']}" if run.get("error") else ""
     elif run["status"] == "running":
         at = f"round {run.get('round', 0)} of {rounds}" if rounds else "at work"
         words = f"{at}, {run['role']} speaks" if run.get("role") else at

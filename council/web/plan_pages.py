@@ -175,11 +175,8 @@ def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> s
         for number, operation in enumerate(plan.operations, start=1):
             for name, value in operation.arguments.items():
                 typed = form.get(f"edit.{number}.{name}")
-                if (
-                    isinstance(typed, str)
-                    and number in kept
-                    and (text := typed.replace("\r\n", "\n")) != as_text(value)
-                ):
+                text = typed.replace("\r\n", "\n") if isinstance(typed, str) else as_text(value)
+                if number in kept and text != as_text(value):
                     edits.setdefault(number, {})[name] = edited(value, text)
         left_out = [number for number in range(1, len(plan.operations) + 1) if number not in kept]
         changed = [{"index": number, "arguments": arguments} for number, arguments in edits.items()]

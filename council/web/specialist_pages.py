@@ -96,9 +96,8 @@ class SpecialistPage:
 
 def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPage:
     status = filters.get("status", "")
-    fitting = [
-        one for one in listed(desk, who.id) if one.status == status or (not status and one.status != "deprecated")
-    ]
+    seen = listed(desk, who.id)
+    fitting = [one for one in seen if (one.status == status if status else one.status != "deprecated")]
     part = slice_of(fitting, filters, "specialists")
     rows: list[Values] = []
     for one in part.rows:
@@ -110,15 +109,12 @@ def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPa
 def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage:
     one = find_specialist(desk, filters["name"], who.id)
     rows = telemetry(desk, one)
-    known = [
-        {"version": each.version, "change": each.change, "created_at": each.created_at} for each in versions(desk, one)
-    ]
+    kept = ("version", "change", "created_at")
+    known = [{name: getattr(each, name) for name in kept} for each in versions(desk, one)]
     review = report(desk, one, who.id) if filters.get("review") else None
     is_keeper = who.is_administrator or (one.created_by == who.id and one.scope == "user")
-    last, is_used = (
-        examination(desk, one) if is_keeper else None,
-        not lacks(msgspec.structs.replace(one, avg_confidence=1.0)),
-    )
+    last = examination(desk, one) if is_keeper else None
+    is_used = not lacks(msgspec.structs.replace(one, avg_confidence=1.0))
     is_free = last is None or bool(last.finished)
     may = ["train"] if is_keeper and is_free and one.status != "deprecated" else []
     may += ["promote"] if who.is_administrator and is_free and is_used and one.status == "unverified" else []

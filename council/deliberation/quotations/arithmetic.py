@@ -227,9 +227,8 @@ def _at_a_price_each(said: Figure, named: Sequence[Figure], cited: Sequence[Figu
     taxed = ((1 + rate) * (one + other) for rate in rates for one, other in combinations(of_each, 2))
     two = permutations(of_each, 2) if len(counts) == 2 else ()
     totals = [counts[0] * one + counts[1] * other for one, other in two]
-    return _is(said, (*found, *taxed)) or any(
-        abs(each - wanted) < _CENT for each in totals for wanted in _floats(said.values)
-    )
+    near_totals = (abs(each - wanted) < _CENT for each in totals for wanted in _floats(said.values))
+    return _is(said, (*found, *taxed)) or any(near_totals)
 
 
 def _is_sum(

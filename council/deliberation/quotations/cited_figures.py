@@ -516,9 +516,9 @@ class CitedFigures:
                 return "said"
             has_ballot = any(each.has_ballot for each in indexes)
             counted = figure.value in {count for each in lines for count in each.counts}
-            return (
-                "counted" if counted or (not has_ballot and self._is_counted(figure, lines, here, sentence)) else None
-            )
+            if counted or (not has_ballot and self._is_counted(figure, lines, here, sentence)):
+                return "counted"
+            return None
         if figure.rough in ("least", "most") and any((figure.rough, figure.unit) in each.limits for each in lines):
             figure = replace(figure, rough="")
         if figure.dates and figure.kind == "weekday":
@@ -568,9 +568,8 @@ class CitedFigures:
         listed = {1 + len(_LISTED.findall(each)) for each in re.split(r"[.;:()–—]", sentence)}  # by the writer
         if figure.value <= (2 if are_persons else 3) or figure.value in listed:
             return True
-        return figure.value <= max(
-            sum(each.most_persons if are_persons else each.most_things for each in lines), len(here)
-        )
+        most = sum(each.most_persons if are_persons else each.most_things for each in lines)
+        return figure.value <= max(most, len(here))
 
     def _operands(
         self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]], sentence: str

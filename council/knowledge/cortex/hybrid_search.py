@@ -77,10 +77,8 @@ class Search:
                     [vector] = await _call(embedder, [question], question=True)
                     found = {VectorKey.of(question, question=True): vector}
                     await in_a_spare_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
-        left_out = (
-            f"{missing.left_out} passages are beyond the number compared by meaning; they are found only by words"
-        )
-        return Meaning(self.model, vector), (left_out,) if missing.left_out else ()
+        beyond = "passages are beyond the number compared by meaning; they are found only by words"
+        return Meaning(self.model, vector), (f"{missing.left_out} {beyond}",) if missing.left_out else ()
 
     async def _embed(self, texts: Mapping[VectorKey, str], scope: Scope, embedder: Embedder, patience_s: float) -> None:
         keys = list(texts)

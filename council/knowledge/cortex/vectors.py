@@ -211,10 +211,8 @@ class PassageVectors:
         for path, places in keys.items():
             if all(key in known for _, key in places):
                 continue
-            chunks = self._reads.passages(path, files[path]).values()
-            texts |= {
-                key: meant(chunk) for chunk in chunks if (key := VectorKey.of(meant(chunk))) in wanted - known.keys()
-            }
+            passages = map(meant, self._reads.passages(path, files[path]).values())
+            texts |= {key: text for text in passages if (key := VectorKey.of(text)) in wanted - known.keys()}
         return MissingVectors(texts, left_out, known.get(VectorKey.of(question, question=True)))
 
     def keep(self, model: str, found: Mapping[VectorKey, Any], files: Mapping[str, Entry]) -> None:
@@ -262,10 +260,8 @@ class PassageVectors:
             count += entry.chunks
             if self._keys.get(path, ("", ()))[0] != entry.sha256:
                 chunks = self._reads.passages(path, entry).values()
-                self._keys[path] = (
-                    entry.sha256,
-                    tuple((each.first_line, VectorKey.of(meant(each))) for each in chunks),
-                )
+                keys = tuple((each.first_line, VectorKey.of(meant(each))) for each in chunks)
+                self._keys[path] = (entry.sha256, keys)
             found[path] = self._keys[path][1]
         self._keys = {path: self._keys[path] for path in found}
         return found, left_out
