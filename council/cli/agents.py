@@ -64,9 +64,7 @@ def list_(
 
 @agents.command()
 def show(
-    ctx: typer.Context,
-    role: Annotated[str, typer.Argument(help="The agent's role.")],
-    as_json: AsJson = False,
+    ctx: typer.Context, role: Annotated[str, typer.Argument(help="The agent's role.")], as_json: AsJson = False
 ) -> None:
     """Print one agent: its manifest and its instructions."""
     found = state(ctx).desk().personas()
@@ -144,13 +142,7 @@ def edit(
 
 
 @memory.command()
-def reset(
-    ctx: typer.Context,
-    role: _Role,
-    lane: _Lane = "main",
-    yes: Yes = False,
-    as_json: Receipted = False,
-) -> None:
+def reset(ctx: typer.Context, role: _Role, lane: _Lane = "main", yes: Yes = False, as_json: Receipted = False) -> None:
     """Clear the memory of an agent. The old version goes to the archive."""
     role = role.upper()
     require_yes(f"{role} will remember nothing in lane {lane} (the archive keeps it). Continue?", given=yes)

@@ -111,10 +111,7 @@ def _prompt(call: CassetteCall | None) -> dict[str, object] | None:
 def journal(
     ctx: typer.Context,
     run: Run = "last",
-    as_jsonl: Annotated[
-        bool,
-        typer.Option("--jsonl", help="Print one JSON object per record, whole."),
-    ] = False,
+    as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per record, whole.")] = False,
     import_: Annotated[
         Path | None,
         typer.Option("--import", metavar="FILE", help="Import a run that --jsonl printed, to replay it here."),

@@ -35,11 +35,7 @@ _Since = Annotated[
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")]
 
 
-def explain(
-    ctx: typer.Context,
-    run: Run = "last",
-    as_json: _AsJson = False,
-) -> None:
+def explain(ctx: typer.Context, run: Run = "last", as_json: _AsJson = False) -> None:
     cli = state(ctx)
     found = explained(cli.desk(), run)
     if as_json:
@@ -131,11 +127,7 @@ def runs(
         print_notes(f"{older} older {are} not shown; `-n {len(found)}` shows all")
 
 
-def stats(
-    ctx: typer.Context,
-    since: _Since = "",
-    as_json: _AsJson = False,
-) -> None:
+def stats(ctx: typer.Context, since: _Since = "", as_json: _AsJson = False) -> None:
     cli = state(ctx)
     desk = cli.desk()
     first = first_moment(since, datetime.now(UTC), desk.zone)

@@ -122,12 +122,7 @@ def print_answer(cli: CliState, receipt: Receipt, *, brief: bool = False) -> Non
 
 
 def _steered(
-    cli: CliState,
-    to: Literal["cancel", "resume", "retry"],
-    given: str,
-    timeout_s: float,
-    model: str = "",
-    **keys: Any,
+    cli: CliState, to: Literal["cancel", "resume", "retry"], given: str, timeout_s: float, model: str = "", **keys: Any
 ) -> tuple[str, Receipt]:
     """The run, and the receipt of the control command. Another model is named before anything is sent to it."""
     desk = cli.desk()

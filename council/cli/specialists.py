@@ -128,8 +128,7 @@ def audit(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_jso
 def rate(
     ctx: typer.Context,
     run: Annotated[
-        str,
-        typer.Argument(help="The run that used it: its id, the beginning of one, or `last`, your last use."),
+        str, typer.Argument(help="The run that used it: its id, the beginning of one, or `last`, your last use.")
     ],
     rating: Annotated[str, typer.Argument(help="`good` or `bad`.", metavar="good|bad")],
     user: User = STEWARD.id,

@@ -21,13 +21,7 @@ from council.commands.file_formats import Problem
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
 from council.desk.validation import ASK_ABOUT, FileVerdict, judge
-from council.errors import (
-    EXIT_REFUSED,
-    EXIT_USAGE,
-    STATUS_EXIT,
-    GuardrailBlocked,
-    UsageError,
-)
+from council.errors import EXIT_REFUSED, EXIT_USAGE, STATUS_EXIT, GuardrailBlocked, UsageError
 from council.ids import readable_json
 from council.settings.home import path_in_home
 from council.storage.command_drop import drop, lying_there, require_command_name

@@ -15,12 +15,7 @@ from council.cli.status_command import progress_line
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, Show, control, silent
 from council.engine.receipts import Receipt
-from council.errors import (
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_WAITING,
-    UsageError,
-)
+from council.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WAITING, UsageError
 from council.storage.files import FileLock
 
 

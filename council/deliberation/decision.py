@@ -9,13 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from council.artifacts.page import Section
-from council.citations import (
-    NO_SUCH_EVIDENCE,
-    NO_SUCH_PLACE,
-    NOT_IN_CITED_LINES,
-    ONLY_OWN_WORDS,
-    UNVERIFIED,
-)
+from council.citations import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS, UNVERIFIED
 from council.deliberation.names import NO_SUCH_MEMBER, Names, listed
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
@@ -118,11 +112,7 @@ def decide(
 
 
 def _warnings(
-    settled: ClosingRecord | None,
-    record: DecisionRecord | None,
-    roles: Sequence[str],
-    names: Names,
-    how_shown: str,
+    settled: ClosingRecord | None, record: DecisionRecord | None, roles: Sequence[str], names: Names, how_shown: str
 ) -> Iterator[str]:
     if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)

@@ -87,7 +87,7 @@ _AND = rf"(?:\s*+(?:[,&/+]|\b(?:{_JOINS}|of)\b))*+\s*+"  # possessive: many comm
 _MEMBER = r"(?i:\b(?:members?|mitglied(?:er)?|membres?|miembros?|membr[oi]|lid|leden))"
 _LETTERED = re.compile(
     rf"{_MEMBER}\s+(?!a\s+(?!(?:{_JOINS})\b)\w)(?i:(?:[a-z]\b{_AND})+)"  # not "the member a consultant hired"
-    rf"|\A\s*(?:[A-Z]\b{_AND})+(?=\s*(?:\(|\Z|{_MEMBER}\s+(?i:[a-z])\b))",
+    rf"|\A\s*(?:[A-Z]\b{_AND})+(?=\s*(?:\(|\Z|{_MEMBER}\s+(?i:[a-z])\b))"
 )
 _LETTER = re.compile(rf"{_MEMBER}\s+([A-Za-z])\b|\b([A-Za-df-np-tv-xz])\b")  # a small e, o, u or y may be a join
 _TWICE = re.compile(r"\0([^\0]+)\0(?:\s*\((?:\0\1\0|([A-Z]))\)|[\s,/–-]*\0\1\0)")  # by role and by letter

@@ -23,15 +23,7 @@ from council.evaluation.results_folder import Results
 from council.evaluation.self_consistency import NO_ANSWER
 from council.ids import sha256_hex
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, request_hash
-from council.llm.cassette import (
-    MAX_CASSETTE_BYTES,
-    Cassette,
-    CassetteCall,
-    CassetteFailure,
-    asked_call,
-    encode,
-    joined,
-)
+from council.llm.cassette import MAX_CASSETTE_BYTES, Cassette, CassetteCall, CassetteFailure, asked_call, encode, joined
 from council.redaction import Redactor
 from council.reports.cassette_export import record, redacted_call
 from council.reports.past_run import requests_of

@@ -354,11 +354,7 @@ def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Resp
 
 
 @router.get("/runs", **_answers(RunList))
-def runs(
-    desk: DeskHere,
-    asking: Asking,
-    asked: Annotated[RunQuery, Query()],
-) -> Response:
+def runs(desk: DeskHere, asking: Asking, asked: Annotated[RunQuery, Query()]) -> Response:
     """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
     found = find_all(desk, asked.words.split(), since=asked.since, lane=asked.lane, user=asking.principal.sees)
     return _told(RunList(ListPart(asked.part, asked.limit).part_of(found), len(found)))

@@ -139,10 +139,7 @@ def audit_page(desk: Desk, who: Person, filters: Filters) -> AuditPage:
         if log is None:
             return AuditPage(slice_of((), filters, "records"), **words, verdict=verdict)
         part = slice_from(
-            log.count(**words),
-            lambda first, count: log.tail(count, skip=first, **words)[::-1],
-            filters,
-            "records",
+            log.count(**words), lambda first, count: log.tail(count, skip=first, **words)[::-1], filters, "records"
         )
     return AuditPage(part.showing([record_json(one) for one in part.rows]), **words, verdict=verdict)
 

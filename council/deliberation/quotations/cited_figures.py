@@ -35,13 +35,7 @@ from council.deliberation.quotations.arithmetic import (
 from council.deliberation.quotations.ballots import is_of
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays, weekdays_named
 from council.deliberation.quotations.figure import Ballot, Figure, Hedge
-from council.deliberation.quotations.figure_reading import (
-    CROWNS,
-    THING,
-    figures,
-    hedge_of,
-    is_of_things,
-)
+from council.deliberation.quotations.figure_reading import CROWNS, THING, figures, hedge_of, is_of_things
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import NAMED_NUMBER, Passage, Place
 from council.deliberation.quotations.table_cells import HEADING, IN_THOUSANDS, NUMBERED, Cells, unit_of
