@@ -12,7 +12,7 @@ from council.cli.waiting import obey, print_receipt
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import SystemClock
 from council.safety.untrusted import plain_line
-from council.world.world_store import Book, deadline_utc, no_world
+from council.world.world_store import Book, deadline_utc
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -75,9 +75,7 @@ def rollback(
 def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Print the world, its open round and its players."""
     book = _book(ctx)
-    now = book.open_round()
-    if now is None:
-        raise no_world()
+    now = book.require_round()
     world, seed = book.world()
     players = book.players()
     last = book.receipts(now.round_id - 2, 1)

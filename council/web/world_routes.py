@@ -22,7 +22,7 @@ from council.web.problems import PROBLEM
 from council.world import statements as sql
 from council.world.kernel import snapshot, state_hash
 from council.world.world_rules import RULES
-from council.world.world_store import Book, Late, OpenRound, Player, WorldRefused, deadline_utc, no_world
+from council.world.world_store import Book, Late, Player, WorldRefused, deadline_utc
 
 _MOST = 500
 _CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]
@@ -263,7 +263,7 @@ def whole(book: BookHere) -> dict[str, Any]:
 
 @router.get("/v1/world/rounds/current")
 def current(book: BookHere) -> dict[str, Any]:
-    now = _open(book)
+    now = book.require_round()
     last = book.receipts(now.round_id - 2, 1)
     return {"round_id": now.round_id, "state": now.phase, "last_receipt": last[-1] if last else None}
 
@@ -271,7 +271,7 @@ def current(book: BookHere) -> dict[str, Any]:
 @router.get("/v1/world/rounds/current/deadline")
 def deadline(book: BookHere) -> Deadline:
     """The window of the open round. Needs no key."""
-    now = _open(book)
+    now = book.require_round()
     left_s = book.left_s(now)
     return Deadline(
         round_id=now.round_id, state=now.phase, deadline_utc=deadline_utc(now), seconds_remaining=round(left_s, 3)
@@ -323,10 +323,3 @@ async def late(request: object, error: Exception) -> JSONResponse:
 
 def _round_of(submission_id: str) -> int:
     return int(submission_id.split("-")[0])
-
-
-def _open(book: Book) -> OpenRound:
-    now = book.open_round()
-    if now is None:
-        raise no_world()
-    return now

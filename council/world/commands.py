@@ -19,7 +19,7 @@ from council.events import Events, WorldChange
 from council.ids import Clock, Principal, SystemClock
 from council.storage.store import Tx
 from council.world import statements as sql
-from council.world.world_store import Book, OpenRound, no_world, world_there
+from council.world.world_store import Book, OpenRound, world_there
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
 MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage
@@ -94,9 +94,7 @@ def foresee(command: ControlBase, premises: Premises) -> None:
 def require_fit(command: ControlBase, book: Book) -> OpenRound:
     """The round that is under way. Raises CommandInvalid where a command does not fit it; WorldRefused where there is no world;
     WorldUnreadable where another version made it."""
-    now = book.open_round()
-    if now is None:
-        raise no_world()
+    now = book.require_round()
     match command:
         case WorldResumeCommand() if now.phase != "paused":
             raise CommandInvalid("the world is not paused.", fix="`council world status` shows it")

@@ -141,6 +141,10 @@ class Book:
         """None where there is no world."""
         return self._store.read(_open_round)
 
+    def require_round(self) -> OpenRound:
+        """The round that is under way. Raises WorldRefused where there is no world."""
+        return self._store.read(_open_round_in)
+
     def left_s(self, now: OpenRound) -> float:
         """The seconds in which the round still accepts submissions."""
         return max(0.0, (now.deadline_ms - epoch_ms(self._clock)) / 1000) if now.phase == "accepting" else 0.0
