@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,9 @@ REPORT_TEMPLATES = Path(__file__).parent / "templates"
 def render_html(explained: ExplainedRun) -> str:
     """The whole page, as a file of its own."""
     style = (REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    environment = Environment(
-        loader=FileSystemLoader(REPORT_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(report_filters())
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return environment.get_template("report.html").render(
+    template = report_environment().get_template("report.html")
+    return template.render(
         **report_values(explained),
         style=Markup(style),  # noqa: S704  our own file
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
@@ -48,16 +41,20 @@ def render_html(explained: ExplainedRun) -> str:
     )
 
 
-def report_filters() -> dict[str, Callable[..., Any]]:
-    """The filters of the templates: times, figures and steps in words, and an agent's text as one line."""
+def report_environment(*folders: Path) -> Environment:
+    """The templates of these folders and those of the report. Their filters tell times, figures and steps in words, and an
+    agent's text as one line."""
+    loader = FileSystemLoader([*folders, REPORT_TEMPLATES])
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     told = (
         words.duration, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
         words.mended_words, words.asked_for, words.call_of,
     )  # fmt: skip
-    named: dict[str, Callable[..., Any]] = {function.__name__: function for function in told}
-    named["cost"] = told_cost
-    named["worded"] = str  # advice, which another door says in words of its own
-    return named | {"plain": lambda text, max_chars=1_000: plain_line(str(text), max_chars)}
+    made.filters.update({function.__name__: function for function in told})
+    made.filters["cost"] = told_cost
+    made.filters["worded"] = str  # advice, which another door says in words of its own
+    made.filters["plain"] = lambda text, max_chars=1_000: plain_line(str(text), max_chars)
+    return made
 
 
 def report_values(explained: ExplainedRun) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import msgspec
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.sse import format_sse_event
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
@@ -34,7 +34,7 @@ from council.errors import CouncilError
 from council.events import Event, SpeechPiece
 from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun
-from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
+from council.reports.html_report import REPORT_TEMPLATES, report_environment, report_values
 from council.safety.untrusted import spelled_out
 from council.web.forms import faults_of, texts_of
 from council.web.live_updates import STILL_S, Broadcast, Floor, Listener, LiveStream
@@ -236,20 +236,11 @@ class Window:
 
 def environment() -> Environment:
     """The templates of the window, and those of the report that it shares."""
-    made = Environment(
-        loader=FileSystemLoader([_HERE / "templates", REPORT_TEMPLATES]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(report_filters())
+    made = report_environment(_HERE / "templates")
     made.filters.update(word_filters())
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
-    made.globals.update(query=with_filters, faults_of=faults_of)
-    made.globals.update(
-        land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture, FIGURES=FIGURES
-    )
+    made.globals.update(query=with_filters, faults_of=faults_of, FIGURES=FIGURES)
+    made.globals.update(land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture)
     made.filters["markdown"] = AgentMarkdown({})
     made.filters["spelled"] = spelled_out
 
