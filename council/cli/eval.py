@@ -170,9 +170,8 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
         await asyncio.wait({serving, asking})
     serving.result()
     if asking.cancelled():
-        return EvaluationEnd(
-            "interrupted", "With --resume, interrupted questions are asked again.", "continue with --resume"
-        )
+        again = "With --resume, interrupted questions are asked again."
+        return EvaluationEnd("interrupted", again, "continue with --resume")
     return asking.result()
 
 

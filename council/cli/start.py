@@ -68,9 +68,8 @@ def demo(
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file.", fix="name a folder: `council demo DIR`")
     if directory.is_dir() and any(directory.iterdir()) and not (directory / "commands").is_dir():
-        raise UsageError(
-            f"the folder {directory} is not empty and not a home.", fix="name another one: `council demo DIR`"
-        )
+        fix = "name another one: `council demo DIR`"
+        raise UsageError(f"the folder {directory} is not empty and not a home.", fix=fix)
     begun = "Dropped" if (directory / "council.toml").exists() else f"Made a home in {directory}/ and dropped"
     init_home(directory, personas_from=builtin_personas_dir())
     shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)

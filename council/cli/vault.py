@@ -159,9 +159,8 @@ def _print(entries: Any, *, as_json: bool) -> None:
     lines = []
     for entry in entries:
         expiry = f"until {entry.expires_at}" if entry.expires_at else ""
-        lines.append(
-            f"{entry.place!s:<40} version {entry.version:<4} {entry.created_at}  {entry.kid} {expiry}".rstrip()
-        )
+        known = f"{entry.place!s:<40} version {entry.version:<4} {entry.created_at}"
+        lines.append(f"{known}  {entry.kid} {expiry}".rstrip())
     tell({"credentials": list(map(_plain, entries))}, lines or ["The vault is empty."], as_json=as_json)
 
 

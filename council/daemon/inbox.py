@@ -330,11 +330,9 @@ class Inbox:
                     error.data["problems"] = located(problems_of(error), document)
             raise
         is_known = command.id is not None and receipt.command_file != identity
-        self._events.publish(
-            CommandAnswer(run_id=receipt.run_id, file=name, id=command.id)
-            if is_known
-            else ControlAct(run_id=run_id, file=name, type=command.type, title=receipt.title)
-        )
+        answer = CommandAnswer(run_id=receipt.run_id, file=name, id=command.id)
+        act = ControlAct(run_id=run_id, file=name, type=command.type, title=receipt.title)
+        self._events.publish(answer if is_known else act)
         result.admitted += 1
         self._taking.take(name, identity, receipt.run_id, "succeeded")
 

@@ -26,10 +26,8 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         read = (turn.repair, len(turn.repairs), turn.fault)
         mended.append(Mending(turn.step, turn.role, turn.round, "ranking" if turn.ballot else "stance", *read))
     if settled is not None and synthesis is not None:
-        tries = len(settled.repairs)
-        mended.append(
-            Mending(synthesis.step, synthesis.role, 0, "decision record", settled.repair, tries, settled.fault)
-        )
+        read = (settled.repair, len(settled.repairs), settled.fault)
+        mended.append(Mending(synthesis.step, synthesis.role, 0, "decision record", *read))
     return Account(
         protocol=state.protocol,
         max_rounds=max_rounds,

@@ -280,9 +280,8 @@ class Deliberation:
         if member.role not in self._contexts:
             task = self.transcript.task
             inputs = () if "documents" in member.withheld else self.transcript.inputs
-            self._contexts[member.role] = context_message(
-                member.memory, task, inputs, self._fencer, self._manner, self._run.header.day
-            )
+            how = (self._fencer, self._manner, self._run.header.day)
+            self._contexts[member.role] = context_message(member.memory, task, inputs, *how)
         return self._contexts[member.role]
 
     def _add(self, entry: Turn | Evidence) -> None:

@@ -65,9 +65,8 @@ class SummaryTry(msgspec.Struct, frozen=True):
         reason = f"{failure.kind}: {failure.message}" if failure else "the reply was empty or cut off"
         if self.guard.blocks:
             reason = f"a guardrail withheld the summary (`{self.guard.code}`), {self.guard.reason}"
-        return (
-            f"Memory: older tasks could not be summarised ({reason.rstrip('.')}); what is remembered stays as it was."
-        )
+        told = f"older tasks could not be summarised ({reason.rstrip('.')})"
+        return f"Memory: {told}; what is remembered stays as it was."
 
 
 async def summarise(

@@ -39,12 +39,10 @@ class Names:
         spellings = "|".join(_spelling(role) for role in sorted(self.letters, key=len, reverse=True))
         spelled = re.compile(rf"\b(?:the\s+)?({spellings})\b", re.IGNORECASE)
         parts = re.split(rf"({_QUOTED})", text)  # every second one is a quotation
-        return "".join(
-            part
-            if at % 2 and len(part.split()) >= _QUOTED_WORDS
-            else spelled.sub(lambda found: self.of(roles[_spelled(found[1]).casefold()]), part)
-            for at, part in enumerate(parts)
-        )
+        for at, part in enumerate(parts):
+            if at % 2 == 0 or len(part.split()) < _QUOTED_WORDS:
+                parts[at] = spelled.sub(lambda found: self.of(roles[_spelled(found[1]).casefold()]), part)
+        return "".join(parts)
 
     def roles_in(self, text: str, roles: Sequence[str]) -> list[str]:
         """Those of `roles` that a text names, by role or letter ("the Auditor", "Members A and C", "B"), in whatever

@@ -78,9 +78,8 @@ def context_message(
     if memory:
         parts.append(f"# What you remember of earlier tasks\n\n{fencer.words(memory, 'MEMORY', _MEMORY_ORDINAL)}")
     if day:
-        parts.append(
-            f"# The day\n\nThe task was given on {date.fromisoformat(day):%A}, {day}. Take that day for today."
-        )
+        given = f"{date.fromisoformat(day):%A}, {day}"
+        parts.append(f"# The day\n\nThe task was given on {given}. Take that day for today.")
     parts.append(f"# The task\n\n{fencer.words(task, 'TASK', 0)}")
     if manner:
         parts.append(f"# How to treat it\n\n{manner}")

@@ -164,7 +164,7 @@ class Task:
     def _state(self, finish: Finish | None) -> PageState:
         council, start, config, output = self.deliberation, self._start, self._command.config, self._run.output
         transcript = council.transcript if council else Transcript(self._command.task_description)
-        model = self._model_of(transcript)
+        model, hearings = self._model_of(transcript), council.asker.hearings if council else ()
         beside = self._guarding.calls() if self._guarding else []
         notes = [*start.notes, *([_DRIFTED] if self._run.accepts_drift else [])]
         notes += [council.window_note] if council and council.window_note else []
@@ -185,9 +185,7 @@ class Task:
             waits=self._waits,
             audit_head=(self._run.value(AUDIT_HEAD, str) or "") if finish else "",
             displaced=f"`{output.wanted}` {output.displaced}." if output.displaced else "",
-            speaking=tuple((heard.role, heard.round, heard.text) for heard in council.asker.hearings)
-            if council
-            else (),
+            speaking=tuple((heard.role, heard.round, heard.text) for heard in hearings),
             replaces=start.replaces if not output.displaced else "",
             sources=self._sources,
             looked_up=self._decision,

@@ -99,6 +99,7 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
     header, receipt, body = desk.ledger.header(entry.run_id), desk.receipts.read(entry.run_id), ""
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
+    given: list[str] = header.command.get("input_artifacts") or []
     heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
     return Exchange(
         run_id=entry.run_id,
@@ -110,9 +111,7 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
         agents=agents_of(receipt) if receipt else (),
         warnings=warnings_in(body),
         notes=receipt.notes if receipt else (),
-        documents=tuple(
-            _BEFORE_ITS_OWN.sub("", path.rpartition("/")[2]) for path in header.command.get("input_artifacts") or ()
-        ),
+        documents=tuple(_BEFORE_ITS_OWN.sub("", path.rpartition("/")[2]) for path in given),
         project=header.command.get("project") or "",
         at=header.created,
     )

@@ -117,9 +117,8 @@ def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
     if failure is None:
         return FileVerdict(type=type_.name, output=output)
     if (key := failure.data.get("missing_key")) and FileLock.holder(desk.home.lock_file) is not None:
-        warning = Problem(
-            f"{key} is not set here, but the daemon may have it", f"without it the run fails: {failure.fix}"
-        )
+        fix = f"without it the run fails: {failure.fix}"
+        warning = Problem(f"{key} is not set here, but the daemon may have it", fix)
         return FileVerdict(warnings=(warning,), type=type_.name, output=output)
     warning = Problem(f"as things are, the run would fail: {failure.message}", failure.fix)
     return FileVerdict(warnings=(warning,), type=type_.name, output=output, code=failure.code)

@@ -51,9 +51,8 @@ class Report:
         if not by:
             return ""
         what = {"a cassette": "on cassettes", "a script": "with scripted models"}[by[0]]
-        return (
-            f"The answers come from {' and '.join(by)}: {what} this proves the arithmetic only, nothing about a model."
-        )
+        proves = f"{what} this proves the arithmetic only, nothing about a model."
+        return f"The answers come from {' and '.join(by)}: {proves}"
 
     def notes(self) -> Iterator[str]:
         if self.rehearsed:

@@ -138,9 +138,8 @@ def text_pages(data: bytes, limits: dict[str, int]) -> TextOfPages:
         alone = best.encoding in _ASIAN and not _PAIRED.search(western)
         if (best.encoding in _LIKE_WESTERN or alone) and not _NOT_WESTERN.search(western):
             return TextOfPages([western], "cp1252")
-        if best.encoding == "cp1252" and (
-            _EASTERN.search(western) or (_CZECH.search(western) and not _WESTERN.search(western))
-        ):
+        is_czech = _CZECH.search(western) and not _WESTERN.search(western)
+        if best.encoding == "cp1252" and (_EASTERN.search(western) or is_czech):
             return TextOfPages([data.decode("cp1250")], "cp1250")
     return TextOfPages([str(best)], best.encoding)
 

@@ -56,9 +56,8 @@ def record(
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a record that cannot be read."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
-    opinions = {
-        name: opinion for name, step in steps.items() if (opinion := value_in(step.answer, Opinion)) is not None
-    }
+    answers = {name: value_in(step.answer, Opinion) for name, step in steps.items()}
+    opinions = {name: opinion for name, opinion in answers.items() if opinion is not None}
     calls = [
         call
         for name, step in steps.items()
@@ -97,9 +96,8 @@ def record(
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
     hashes = {name: opinions[name].asked if name in opinions else step.request for name, step in steps.items()}
-    forgotten = tuple(
-        name for call in calls if (name := call.step) in known and hashes.get(name) not in (None, call.request)
-    )
+    rendered = [call for call in calls if call.step in known]
+    forgotten = tuple(call.step for call in rendered if hashes.get(call.step) not in (None, call.request))
     return Tape(cassette.Cassette(head, tuple(cleaned)), (start.model,), unrendered, forgotten)
 
 

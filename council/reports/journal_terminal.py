@@ -42,9 +42,7 @@ def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: b
                 name, text = record.status, ", ".join(file.final for file in record.files)
             case Continuation():
                 name, at_ms = record.retry_from, milliseconds(record.at)
-        kind, size = record.__struct_config__.tag, len(msgspec.json.encode(record))
-        beginning = plain(text, _BEGINNING_CHARS)
-        table.add_row(
-            number(index), clock(at_ms), str(kind), Text(plain(name, _NAME_CHARS)), number(size), faint(beginning)
-        )
+        kind, size = str(record.__struct_config__.tag), number(len(msgspec.json.encode(record)))
+        name, beginning = plain(name, _NAME_CHARS), plain(text, _BEGINNING_CHARS)
+        table.add_row(number(index), clock(at_ms), kind, Text(name), size, faint(beginning))
     print_all([table], stream, columns=columns, coloured=coloured)

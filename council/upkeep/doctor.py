@@ -169,9 +169,8 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
     try:
         watches, instances = (int((limits / f"max_user_{kind}").read_text()) for kind in ("watches", "instances"))
     except (OSError, ValueError):
-        return Check(
-            name, "warn", f"the limits of inotify cannot be read; {every}", "council run with COUNCIL_WATCH=poll"
-        )
+        fix = "council run with COUNCIL_WATCH=poll"
+        return Check(name, "warn", f"the limits of inotify cannot be read; {every}", fix)
     links: list[Path] = []
     for process in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile, or may not be looked at
@@ -384,10 +383,9 @@ def check_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Iter
     """The defect that its authors name "WAL-reset": from 3.7.0 on, mended in 3.51.3. Council itself cannot meet it."""
     if version < (3, 51, 3):
         shown = ".".join(map(str, version))
-        message = (
-            f"{shown} may lose pages where another program moves the database's log while Council writes (WAL-reset)"
-        )
-        yield Check("sqlite", "warn", message, "let nothing but Council write there, or install SQLite 3.51.3")
+        when = "where another program moves the database's log while Council writes (WAL-reset)"
+        fix = "let nothing but Council write there, or install SQLite 3.51.3"
+        yield Check("sqlite", "warn", f"{shown} may lose pages {when}", fix)
 
 
 def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:

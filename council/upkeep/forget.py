@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -113,9 +114,8 @@ class Forgetting:
             return ForgetSurvey(counts, left, set_aside, as_recorded=known, changed=changed, copies=copies)
         of_run = await asyncio.to_thread(job.whole.look)
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
-        return ForgetSurvey(
-            counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known, changed, copies
-        )
+        left, unread = (*left, *job.whole.left()), tuple(sorted(job.whole.unread))
+        return ForgetSurvey(counts, left, set_aside, unread, known, changed, copies)
 
     def _record_rewritten(self, paths: Sequence[str], changed: Sequence[str]) -> None:
         """Records how these files are now: some hold less than before, and of others the record itself was forgotten. One that
@@ -145,8 +145,8 @@ class Forgetting:
         finally:  # also of what was rewritten before something stood in the way
             await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
         command, traces = job.command, job.traces
-        looking = asyncio.to_thread(traces.reports_on, command.run) if command.run else asyncio.to_thread(traces.left)
-        left = await looking
+        look = partial(traces.reports_on, command.run) if command.run else traces.left
+        left = await asyncio.to_thread(look)
         return ForgetRecord(
             at=self._run.header.created,
             run_id=self._run.id,
@@ -165,10 +165,9 @@ class Forgetting:
         if self._job is None:
             recorded, file = self._run.header.command, self._run.header.file
             if recorded["text"] is not None:  # it is recorded nowhere: the file as it was dropped holds it
+                most = self._core.settings.max_command_bytes
                 try:
-                    found = self._core.root.read(
-                        f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes
-                    )
+                    found = self._core.root.read(f"commands/{file.name}", max_bytes=most)
                 except PathRefused as error:
                     fix = "drop the command again"
                     raise CannotForget(f"the command file is gone: {error.message}", fix=fix) from error
@@ -212,9 +211,8 @@ class Forgetting:
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
         if done.set_aside:
-            notes.append(
-                f"Deleted, because it may contain the text: {_listed(done.set_aside)}, which a restore had set aside."
-            )
+            gone = _listed(done.set_aside)
+            notes.append(f"Deleted, because it may contain the text: {gone}, which a restore had set aside.")
         if done.copies:
             notes.append(f"One copy of now has replaced {done.copies} daily cop{'ies' if done.copies != 1 else 'y'}.")
         if done.left:
@@ -225,9 +223,8 @@ class Forgetting:
         if done.unread:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
-            notes.append(
-                f"Not searched, for they are too large, too many or unreadable: {done.unseen} of the home's files."
-            )
+            files = f"{done.unseen} of the home's files"
+            notes.append(f"Not searched, for they are too large, too many or unreadable: {files}.")
         notes.append(beyond_forget(is_server=not self._core.store.is_sqlite))
         data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
         record = Output(f".council/forgotten/{self._run.id}.json", data.encode())

@@ -144,9 +144,8 @@ async def listing(
     """The models of one provider, asked for now. Raises ConfigError for a provider that is not there."""
     found, setup = provider_of(home, settings, keys, provider)
     if found.list_models is None:
-        return ServedModels(
-            provider, error=f"{provider} cannot be asked for its models.", fix="see its own documentation"
-        )
+        why = f"{provider} cannot be asked for its models."
+        return ServedModels(provider, error=why, fix="see its own documentation")
     try:
         models = await found.list_models(replace(setup, request_timeout_s=timeout_s) if timeout_s else setup)
     except (ConfigError, ModelError) as error:
@@ -244,9 +243,8 @@ async def embedding_trial(
         await embedder.aclose()
     one, same, other = embedded.vectors
     price = model_price(settings, embedder.name)
-    return EmbeddingTrial(
-        embedder.name, latency_s, len(one), embedded.usage, price, _nearness(one, same), _nearness(one, other)
-    )
+    nearness = (_nearness(one, same), _nearness(one, other))
+    return EmbeddingTrial(embedder.name, latency_s, len(one), embedded.usage, price, *nearness)
 
 
 def _nearness(one: Sequence[float], other: Sequence[float]) -> float:

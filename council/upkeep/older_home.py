@@ -144,10 +144,8 @@ def _records(folder: Path, imported: ImportSummary) -> list[Record]:
     for line in lines:
         record = _record(line.rstrip(b" "), folder / "blobs")
         if record is None:
-            if len(lines) - len(records) > 1:
-                imported.unread.append(
-                    f"runs/{folder.name}: {len(lines) - len(records)} records from {len(records)} on"
-                )
+            if (left := len(lines) - len(records)) > 1:
+                imported.unread.append(f"runs/{folder.name}: {left} records from {len(records)} on")
             break
         if record is not _ENDED:
             records.append(record)

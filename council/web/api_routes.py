@@ -212,9 +212,8 @@ async def _body(request: Request, key: str | None = None, *, may_be_empty: bool 
 
 def _takes(*types: str, required: bool = True) -> dict[str, Any]:
     """The OpenAPI's part on a body: a command, or the keys of one whose type the route names."""
-    refs = [{"$ref": f"#/components/schemas/{name}Keys"} for name in types] or [
-        {"$ref": "#/components/schemas/Command"}
-    ]
+    names = [f"{name}Keys" for name in types] or ["Command"]
+    refs = [{"$ref": f"#/components/schemas/{name}"} for name in names]
     schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
@@ -301,11 +300,8 @@ async def decide(
 @cache
 def _at_once(kind: type[BaseModel], *, is_list: bool) -> Any:
     """The same arguments, of a list with its part, and not built late: of those FastAPI makes a model with a warning."""
-    told: dict[str, Any] = {
-        "model_config": ConfigDict(defer_build=False),
-        "__module__": __name__,
-        "__doc__": kind.__doc__,
-    }
+    config = ConfigDict(defer_build=False)
+    told: dict[str, Any] = {"model_config": config, "__module__": __name__, "__doc__": kind.__doc__}
     if is_list:
         told |= {"__annotations__": {"part": PartNumber, "limit": Count}, "part": 1, "limit": 50}
     return new_class(kind.__name__, (kind,), {}, lambda names: names.update(told))
@@ -511,10 +507,8 @@ def events(
                     yield b": still here\n\n"
                 elif not isinstance(heard[1], SpeechPiece) and await asyncio.to_thread(hears, heard[1]):
                     number, event = heard
-                    told = redactor.in_texts(msgspec.to_builtins(event))
-                    yield format_sse_event(
-                        data_str=json.dumps(told), event=event.kind, id=f"{broadcast.epoch}-{number}"
-                    )
+                    told = json.dumps(redactor.in_texts(msgspec.to_builtins(event)))
+                    yield format_sse_event(data_str=told, event=event.kind, id=f"{broadcast.epoch}-{number}")
         except CouncilError:  # the session is over
             return
 
@@ -542,10 +536,8 @@ def describe(app: FastAPI, types: CommandTypes) -> None:
             keys = deepcopy(branches[types[name].model.__name__])
             for given in ("type", "run", "plan"):  # by the route
                 keys["properties"].pop(given, None)
-            defined[f"{name}Keys"] = {
-                **keys,
-                "required": [key for key in keys["required"] if key in keys["properties"]],
-            }
+            keys["required"] = [key for key in keys["required"] if key in keys["properties"]]
+            defined[f"{name}Keys"] = keys
         told["components"]["schemas"] |= {**branches, "Command": command, "Event": event, **defined}
         return told
 

@@ -137,14 +137,8 @@ async def sign_in(request: Request, desk: DeskHere) -> Response:
     except SignInRefused as refused:
         return _page(401, to=to, refused=refused)
     answer = RedirectResponse(to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/", 303)
-    answer.set_cookie(
-        COOKIE,
-        session,
-        int(desk.settings.session_ttl_s),
-        httponly=True,
-        samesite="strict",
-        secure=desk.settings.behind_tls,
-    )
+    age_s, secure = int(desk.settings.session_ttl_s), desk.settings.behind_tls
+    answer.set_cookie(COOKIE, session, age_s, httponly=True, samesite="strict", secure=secure)
     return answer
 
 
@@ -167,9 +161,8 @@ def ask_to_sign_in(app: FastAPI) -> None:
             query = f"?{request.url.query}" if request.url.query else ""
             is_form = request.method != "GET"
             return _page(401, to="/" if is_form else f"{request.url.path}{query}", refused=error if is_form else None)
-        return problem(
-            request, 401, GivenCode(error.code), error.message, fix=error.fix, headers={"WWW-Authenticate": "ApiKey"}
-        )
+        by_key = {"WWW-Authenticate": "ApiKey"}
+        return problem(request, 401, GivenCode(error.code), error.message, fix=error.fix, headers=by_key)
 
 
 def _page(status: int, *, link: str = "", to: str = "/", refused: CouncilError | None = None) -> HTMLResponse:
