@@ -180,12 +180,6 @@ def test_a_file_that_may_not_be_read_is_set_aside_with_who_is_to_read_it(
     assert "give the user that runs Council read permission" in refusal(home, "command.json")
 
 
-def test_a_byte_order_mark_does_no_harm(served: Daemon) -> None:
-    drop_command(served.home, b"\xef\xbb\xbf" + json.dumps(command("A task with a mark.")).encode(), "marked.json")
-    assert served.wait("run_ended", file="marked.json")["status"] == "succeeded"
-    assert "A task with a mark" in [receipt["title"] for receipt in receipts(served.home)]
-
-
 def test_a_command_set_aside_runs_once_it_is_mended_and_moved_back(served: Daemon) -> None:
     drop_command(served.home, body('{"max_rounds": 0}'), "mended.json")
     served.wait("command_refused", file="mended.json")
