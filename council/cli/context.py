@@ -50,13 +50,11 @@ class CliState:
 
         if self._desk is None or flags:
             home = find_home(self.home_flag, self.environ, Path.cwd())
-            self._desk = Desk(
-                home,
-                self.environ,
-                flags,
-                lambda warning: typer.echo(f"warning: {warning}", err=True),
-                systems=self.systems,
-            )
+
+            def warn(warning: str) -> None:
+                typer.echo(f"warning: {warning}", err=True)
+
+            self._desk = Desk(home, self.environ, flags, warn, systems=self.systems)
         return self._desk
 
     @property

@@ -105,17 +105,12 @@ def runs(
     zone = desk.zone
     kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
     told = {"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)}
-    rows = [
-        (
-            entry.run_id,
-            f"{datetime.fromisoformat(entry.created).astimezone(zone):%Y-%m-%d %H:%M}",
-            entry.status,
-            told_cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
-            plain_line(entry.artifact, _MAX_PATH_CHARS),
-            plain_line(entry.title, _MAX_TITLE_CHARS),
-        )
-        for entry in found[:count]
-    ]
+    rows = []
+    for entry in found[:count]:
+        admitted = f"{datetime.fromisoformat(entry.created).astimezone(zone):%Y-%m-%d %H:%M}"
+        cost = told_cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else ""
+        page, title = plain_line(entry.artifact, _MAX_PATH_CHARS), plain_line(entry.title, _MAX_TITLE_CHARS)
+        rows.append((entry.run_id, admitted, entry.status, cost, page, title))
     nothing = "No run matches; `council runs` lists all." if words or since or lane else "No run yet."
     lines = table(("RUN", "ADMITTED", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
     if sys.stdout.isatty():  # else a program reads whole lines

@@ -61,14 +61,8 @@ def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange,
         if turn.result.failure is None and not turn.ballot:
             taken, stance = StanceEntry(turn.role, turn.round, advocate=turn.advocate), turn.stance
             if stance is not None:
-                taken = replace(
-                    taken,
-                    key=stance.key,
-                    position=stance.position,
-                    confidence=stance.confidence,
-                    evidence=stance.ids,
-                    would_change=stance.would_change,
-                )
+                same = {name: getattr(stance, name) for name in ("key", "position", "confidence", "would_change")}
+                taken = replace(taken, evidence=stance.ids, **same)
             stances.append(taken)
     changes = [
         MindChange(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
@@ -81,11 +75,9 @@ def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange,
         def told(position: str) -> str:
             return f"(position {numbers[keys[position]]}, withheld)" if keys.get(position) else "(a position, withheld)"
 
-        stances = [
-            replace(taken, key=told(taken.position), position=told(taken.position), would_change="")
-            if taken.key
-            else taken
-            for taken in stances
-        ]
+        for at, taken in enumerate(stances):
+            if taken.key:
+                shown = told(taken.position)
+                stances[at] = replace(taken, key=shown, position=shown, would_change="")
         changes = [replace(change, before=told(change.before), after=told(change.after)) for change in changes]
     return tuple(stances), tuple(changes)

@@ -183,12 +183,9 @@ class _LookUp:
             else:
                 lines[finding] = f"`{shown}`{cited}, found at {finding.place}; the citation is corrected.{full}"
         yield from _section("Quotations", _first(list(lines.values())))
-        missing = [
-            f"`{' '.join(finding.figure.split())}`: {_STANDINGS[finding.standing]} {finding.cited}."
-            for finding in self._figures
-            if finding.standing != "cited"
-        ]
-        yield from _section("Figures", _first(list(dict.fromkeys(missing))))
+        missing = [finding for finding in self._figures if finding.standing != "cited"]
+        told = (f"`{' '.join(each.figure.split())}`: {_STANDINGS[each.standing]} {each.cited}." for each in missing)
+        yield from _section("Figures", _first(list(dict.fromkeys(told))))
         corrected = [f"Cited as `{_bare(old)}`, corrected to {new}." for old, new in self._corrected]
         yield from _section("Citations", _first(corrected))
 

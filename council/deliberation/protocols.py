@@ -24,13 +24,8 @@ async def triad(council: Deliberation) -> None:
     for round_no in range(1, council.max_rounds + 1):
         council.open_round(round_no, council.members)
         for member in council.members:
-            duty = speak_in_turn(
-                member.role,
-                round_no,
-                council.max_rounds,
-                advocate=member.role == advocate,
-                stands_in=member.role == advocate != _ADVOCATE,
-            )
+            speaks = {"advocate": member.role == advocate, "stands_in": member.role == advocate != _ADVOCATE}
+            duty = speak_in_turn(member.role, round_no, council.max_rounds, **speaks)
             await council.speak(member, round_no, duty)
             if council.may_end():
                 return

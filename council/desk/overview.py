@@ -111,20 +111,17 @@ def overview(desk: Desk, unread: list[StorageFailed] | None = None) -> HomeState
         waiting_files=[redact(name) for name in meant if name not in not_commands],
         refused={"count": refused, "newest": newest and {key: redact(text) for key, text in asdict(newest).items()}},
         plans=[
-            {
-                "plan": plan.plan_id,
-                "title": plan.name,
-                "state": plan.state(now),
-                "since": timestamp_of(plan.created_ms),
-                "for": plan.principal,
-            }
+            {"plan": plan.plan_id, "title": plan.name, "state": plan.state(now)}
+            | {"since": timestamp_of(plan.created_ms), "for": plan.principal}
             for plan in plans
         ],
-        recent=[
-            {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
-            for entry in recent
-        ],
+        recent=list(map(in_short, recent)),
     )
+
+
+def in_short(entry: RunEntry) -> dict[str, str]:
+    """An ended run in a list of the last ones."""
+    return {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
 
 
 def runs_under_way(desk: Desk) -> list[dict[str, Any]]:
@@ -168,15 +165,8 @@ def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
         told = {"title": row.title, "file": row.file, "lane": row.lane, "output": row.artifact}
         return {"run_id": run_id, "status": row.status, **told}
     header = journal.header
-    run = {
-        "run_id": run_id,
-        "status": "queued",
-        "begun": journal.begun,
-        "title": header.title,
-        "file": header.file.name,
-        "lane": header.lane,
-        "output": header.output_path,
-    }
+    run = {"run_id": run_id, "status": "queued", "begun": journal.begun, "title": header.title}
+    run |= {"file": header.file.name, "lane": header.lane, "output": header.output_path}
     if not journal.waits:
         return run
     wait = journal.waits[-1]

@@ -103,15 +103,8 @@ class Deliberations:
             for role, round_no, stance in stances
         ]
         ending = deliberation.transcript.ending
-        return CouncilAnswer(
-            receipt.run_id,
-            "succeeded" if receipt.status == "succeeded" else "degraded",
-            answer,
-            tuple(held),
-            receipt.rounds,
-            restated,
-            ending.why if ending else "",
-        )
+        came = (answer, tuple(held), receipt.rounds, restated, ending.why if ending else "")
+        return CouncilAnswer(receipt.run_id, "succeeded" if receipt.status == "succeeded" else "degraded", *came)
 
     async def material(self, decided: CouncilAnswer) -> Message:
         """The material that members read first: the task and its documents. Raises CouncilFailed."""

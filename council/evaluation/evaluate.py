@@ -121,14 +121,9 @@ class Evaluation:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        return AnsweredQuestion(
-            question,
-            decided,
-            tuple(ballots),
-            self._meter.ballot(question.ref, 1),
-            self._meter.ballots(question.ref, len(ballots)),
-            spent,
-        )
+        single = self._meter.ballot(question.ref, 1)
+        vote = self._meter.ballots(question.ref, len(ballots))
+        return AnsweredQuestion(question, decided, tuple(ballots), single, vote, spent)
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         """Waits where a provider asks for it, as a run does that is parked."""

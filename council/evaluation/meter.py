@@ -69,13 +69,8 @@ class Expense:
 
     def __add__(self, other: Expense) -> Expense:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Expense(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            usd,
-            self.seconds + other.seconds,
-            self.estimated + other.estimated,
-        )
+        calls, tokens = self.calls + other.calls, self.tokens + other.tokens
+        return Expense(calls, tokens, usd, self.seconds + other.seconds, self.estimated + other.estimated)
 
 
 class Meter:

@@ -79,15 +79,8 @@ class OpenEvaluation:
 
     async def answer(self, told: Callable[[AnsweredQuestion], None]) -> EvaluationEnd:
         """All questions, while the home is served; how it ended. What is answered when it is cancelled is kept."""
-        evaluation = Evaluation(
-            self.results,
-            self.deliberations,
-            self.model,
-            self.meter,
-            parallel=self.settings.max_parallel_runs,
-            max_wait_s=self.settings.max_wait_s,
-            told=told,
-        )
+        parallel, max_wait_s = self.settings.max_parallel_runs, self.settings.max_wait_s
+        evaluation = Evaluation(self.results, self.deliberations, self.model, self.meter, parallel, max_wait_s, told)
         self.answered = evaluation.answered
         return await evaluation.answer(self.questions)
 

@@ -131,7 +131,7 @@ def as_text(report: Report) -> str:
     found = report.figures
     lines = [f"{report.folder}: {len(report.rows)} of {report.asked} questions, {report.model}, {report.protocol}", ""]
     table = [_HEAD, *_arm_rows(found)]
-    widths = [max(len(row[at]) for row in table) for at in range(len(_HEAD))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     lines += ["", *(f"{name:<25}{_interval(value, '+.3f')}" for name, value in _differences(found)), ""]
     lines += [*_flip_lines(found), ""]
@@ -147,14 +147,7 @@ def _arm_rows(found: Figures) -> Iterator[tuple[str, ...]]:
         of = found.arms[arm]
         failed = f" + {of.failed} failed" if of.failed else ""
         costs = (f"{of.total.tokens:,}", f"{of.total.calls:,}", f"{of.total.seconds:,.1f}", _usd(of.total.usd))
-        yield (
-            _NAMES[arm],
-            _interval(of.accuracy),
-            _interval(of.brier),
-            _interval(of.ece),
-            f"{of.unreadable}{failed}",
-            *costs,
-        )
+        yield (_NAMES[arm], *map(_interval, (of.accuracy, of.brier, of.ece)), f"{of.unreadable}{failed}", *costs)
 
 
 def _differences(found: Figures) -> Iterator[tuple[str, EvaluationFigure]]:
@@ -249,18 +242,13 @@ _QUESTION_HEAD = ("question", "right", "single", "vote", "council", "tokens vote
 
 
 def _question_row(answered: AnsweredQuestion, row: QuestionRow) -> tuple[str, ...]:
-    decided = answered.decided
-    tokens = f"{row.arms['vote'].spent.tokens:,} / {row.arms['council'].spent.tokens:,}"
-    vote = answered.vote
-    return (
-        _cell(row.id),
-        _cell(", ".join(answered.question.right)),
-        _given(answered.ballots[0], right=row.arms["single"].right),
-        f"{_given(vote, right=row.arms['vote'].right)} ({vote.said or f'{len(answered.ballots)} ballots'})",
-        _given(decided.answer, right=row.arms["council"].right),
-        tokens,
-        f"`{decided.run_id}`",
-    )
+    decided, vote, arms = answered.decided, answered.vote, row.arms
+    tokens = f"{arms['vote'].spent.tokens:,} / {arms['council'].spent.tokens:,}"
+    single = _given(answered.ballots[0], right=arms["single"].right)
+    voted = f"{_given(vote, right=arms['vote'].right)} ({vote.said or f'{len(answered.ballots)} ballots'})"
+    council = _given(decided.answer, right=arms["council"].right)
+    right = _cell(", ".join(answered.question.right))
+    return (_cell(row.id), right, single, voted, council, tokens, f"`{decided.run_id}`")
 
 
 def _given(ballot: Ballot, *, right: bool) -> str:

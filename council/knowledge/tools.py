@@ -135,14 +135,11 @@ def query_cortex(search: Search) -> Tool:
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         group = own if scope == "memory" else ""
+        group = group if context.rehearses else of_language_models(group)
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
         try:
             answer = await search.query(
-                question,
-                scope=scope,
-                group=group if context.rehearses else of_language_models(group),
-                patience_s=_CORTEX_PATIENCE_S,
-                embedder=embedder,
+                question, scope=scope, group=group, patience_s=_CORTEX_PATIENCE_S, embedder=embedder
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
             result = ToolResult.refused(error.code, str(error))

@@ -6,6 +6,7 @@ too. `Svg` draws in numbers and classes, coloured by the page's style sheet.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -37,19 +38,15 @@ class Position:
 
 def positions(told: Explanation) -> list[Position]:
     """The positions in the order in which they were first taken, with who held each last."""
-    last = {stance.role: stance for stance in told.stances}
+    held_by: defaultdict[str, list[str]] = defaultdict(list)
+    for role, stance in {stance.role: stance for stance in told.stances}.items():
+        held_by[stance.key].append(role)
     texts: dict[str, str] = {}
     for stance in told.stances:
         if stance.key:
             texts.setdefault(stance.key, stance.position)
     return [
-        Position(
-            key,
-            number,
-            plain(text, 400),
-            (number - 1) % _COLOURS + 1,
-            tuple(role for role, stance in last.items() if stance.key == key),
-        )
+        Position(key, number, plain(text, 400), (number - 1) % _COLOURS + 1, tuple(held_by[key]))
         for number, (key, text) in enumerate(texts.items(), start=1)
     ]
 

@@ -131,15 +131,9 @@ def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
     for agent in agents:
         letter = f" ({agent.letter})" if agent.letter else ""
         failed = f" ({agent.failed} failed)" if agent.failed else ""
-        rows.append(
-            (
-                Text(f"{agent.role or 'memory'}{letter}"),
-                Text(f"{agent.calls}{failed}", "red" if agent.failed else ""),
-                *words.token_counts(agent),
-                told_cost(agent.cost_usd),
-                words.duration(agent.seconds),
-            )
-        )
+        calls = Text(f"{agent.calls}{failed}", "red" if agent.failed else "")
+        spent = (*words.token_counts(agent), told_cost(agent.cost_usd), words.duration(agent.seconds))
+        rows.append((Text(f"{agent.role or 'memory'}{letter}"), calls, *spent))
     headings = ("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time")
     return barred(headings, rows, [agent.seconds for agent in agents], columns)
 

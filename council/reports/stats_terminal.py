@@ -42,16 +42,9 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     yield section("Spent", [Text(f"{sums.calls:,} calls, {tokens}; cost {cost_words(sums)}"), times])
     table = table_of("model", ">runs", ">calls", ">in", ">cached", ">out", "cost")
     for row in stats.models:
-        spent = row.spent
-        table.add_row(
-            Text(plain(row.model, 80) or "none, or not recorded"),
-            number(spent.runs),
-            number(spent.calls),
-            number(spent.input),
-            number(spent.cached),
-            number(spent.output),
-            cost_words(spent),
-        )
+        spent, model = row.spent, Text(plain(row.model, 80) or "none, or not recorded")
+        figures = map(number, (spent.runs, spent.calls, spent.input, spent.cached, spent.output))
+        table.add_row(model, *figures, cost_words(spent))
     yield section("By model", [table])
     yield section("By day (UTC)", _days(stats.days, plots, columns))
 
@@ -67,17 +60,10 @@ def cost_words(spent: RunSums) -> str:
 def _days(days: Sequence[OfDay], plots: bool, columns: int) -> list[RenderableType]:
     shown = days[-_MAX_DAYS:]
     tokens = [day.spent.input + day.spent.output for day in shown]
-    rows = [
-        (
-            day.day,
-            number(day.spent.runs),
-            number(day.by_status.get("failed", 0)),
-            number(day.spent.calls),
-            number(of_day),
-            cost_words(day.spent),
-        )
-        for day, of_day in zip(shown, tokens, strict=True)
-    ]
+    rows = []
+    for day, of_day in zip(shown, tokens, strict=True):
+        figures = map(number, (day.spent.runs, day.by_status.get("failed", 0), day.spent.calls, of_day))
+        rows.append((day.day, *figures, cost_words(day.spent)))
     headings = ("day", ">runs", ">failed", ">calls", ">tokens", "cost")
     table = barred(headings, rows, tokens if plots else [], columns)
     left_out = len(days) - len(shown)

@@ -126,11 +126,8 @@ class Forgetting:
         now |= {path: FORGOTTEN for path in changed if path not in named}
         others = named.keys() - {*paths, *changed}  # the page of a whole run, where that of an older one had stood
         now |= {path: "" for path in sorted(others) if root.fingerprint(path) is None}
-        other = [
-            {"path": path, "sha256": sha256}
-            for path, sha256 in now.items()
-            if path not in named or named[path].sha256 != sha256
-        ]
+        now = {path: sha256 for path, sha256 in now.items() if path not in named or named[path].sha256 != sha256}
+        other = [{"path": path, "sha256": sha256} for path, sha256 in now.items()]
         for first in range(0, len(other), MAX_FILES):
             detail = {"files": other[first : first + MAX_FILES]}
             with audit.transaction() as transaction:

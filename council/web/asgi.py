@@ -44,14 +44,8 @@ class Health(BaseModel):
 
 def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
-    app = _Application(
-        settings,
-        title="Council",
-        version=__version__,
-        docs_url=None,
-        redoc_url=None,
-        responses={"default": PROBLEM, 422: PROBLEM},
-    )
+    named = {"title": "Council", "version": __version__, "docs_url": None, "redoc_url": None}
+    app = _Application(settings, **named, responses={"default": PROBLEM, 422: PROBLEM})
     tell_problems(app)
 
     @app.get("/health")
@@ -59,13 +53,8 @@ def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Bro
         """The daemon and its companions. Needs no key."""
         seen = overview(desk)
         companions = [CompanionState(name=name, reason=seen.degraded.get(name, "")) for name in seen.companions]
-        return Health(
-            status="degraded" if seen.degraded else "ok",
-            version=__version__,
-            state=seen.state,
-            active_runs=len(seen.runs),
-            companions=companions,
-        )
+        status, runs = "degraded" if seen.degraded else "ok", len(seen.runs)
+        return Health(status=status, version=__version__, state=seen.state, active_runs=runs, companions=companions)
 
     app.add_exception_handler(Late, late)
     app.state.desk, app.state.book, app.state.broadcast = desk, book, broadcast

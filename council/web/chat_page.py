@@ -90,17 +90,11 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
     still = {run["run_id"]: run for run in runs_under_way(desk) if run["status"] != "running"} if goes_on else {}
     cards = []
     for exchange in known:
-        is_open, run = exchange.status in _UNFINISHED, still.get(exchange.run_id)
-        cards.append(
-            ExchangeCard(
-                exchange,
-                is_open,
-                run_under_way(run, floor).words if run else "",
-                questions_of(desk, person, exchange.run_id) if is_open else [],
-                [card_of(desk, person, plan) for plan in plans_of_run(desk.store, exchange.run_id)],
-                floor.words_in(exchange.run_id),
-            )
-        )
+        run_id, is_open = exchange.run_id, exchange.status in _UNFINISHED
+        words = run_under_way(still[run_id], floor).words if run_id in still else ""
+        questions = questions_of(desk, person, run_id) if is_open else []
+        plans = [card_of(desk, person, plan) for plan in plans_of_run(desk.store, run_id)]
+        cards.append(ExchangeCard(exchange, is_open, words, questions, plans, floor.words_in(run_id)))
     return ChatView(
         conversation=conversation,
         title=entry.title if entry is not None else "",

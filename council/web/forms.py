@@ -90,19 +90,10 @@ def fields_of(
         first = (was or {}).get(name, as_text(told.get("default")))
         if chosen:
             kind = "choices" if kind == "lines" else "choice"
-        found.append(
-            FormField(
-                name,
-                worded(plain),
-                kind,
-                "" if chosen and plain == "userId" else re.sub(r"; null [^.]*", "", told.get("description", "")),
-                shown.get(name, first),
-                first,
-                plain in model.model_json_schema().get("required", ()),
-                chosen or tuple(told.get("enum", ())),
-                helped,
-            )
-        )
+        hint = "" if chosen and plain == "userId" else re.sub(r"; null [^.]*", "", told.get("description", ""))
+        value, needed = shown.get(name, first), plain in model.model_json_schema().get("required", ())
+        offered = chosen or tuple(told.get("enum", ()))
+        found.append(FormField(name, worded(plain), kind, hint, value, first, needed, offered, helped))
     return tuple(sorted(found, key=lambda one: (not one.needed, one.kind == "choices")))
 
 

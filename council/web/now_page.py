@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from council.desk.desk import Desk
-from council.desk.overview import HomeState, overview, spent_today
+from council.desk.overview import HomeState, in_short, overview, spent_today
 from council.desk.plan_lookup import now_ms
 from council.desk.run_lookup import find_all
 from council.engine.open_questions import open_questions
@@ -132,11 +132,8 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
         degraded=seen.degraded if sees_all else {},
         edited_settings=seen.edited_settings if sees_all else [],
         limits=_limits(desk) if sees_all else [],
-        recent=[
-            {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
-            for entry in ended
-            if entry.finished and entry.artifact  # an undone plan or an ended conversation leaves no page
-        ][:_RECENT],
+        # An undone plan or an ended conversation leaves no page.
+        recent=[in_short(entry) for entry in ended if entry.finished and entry.artifact][:_RECENT],
     )
 
 

@@ -109,14 +109,10 @@ def search_page(desk: Desk, who: Person, filters: Filters) -> SearchPage:
     if not question:
         return SearchPage("", scope, int(limit), (), ())
     answer = ask_index(desk, question[:MAX_QUESTION_CHARS], scope, int(limit))
-    hits = [
-        asdict(hit)
-        | {
-            "place": spelled(hit.path, hit.first_line, hit.last_line),
-            "pieces": pieces_of(clean(hit.quotation), question),
-        }
-        for hit in answer.hits
-    ]
+    hits = []
+    for hit in answer.hits:
+        place = spelled(hit.path, hit.first_line, hit.last_line)
+        hits.append({**asdict(hit), "place": place, "pieces": pieces_of(clean(hit.quotation), question)})
     return SearchPage(question, scope, int(limit), hits, answer.notes)
 
 
@@ -158,11 +154,8 @@ class SettingsPage:
 
 def settings_page(desk: Desk, who: Person, filters: Filters) -> SettingsPage:
     told, own = effective_settings(desk), bool(filters.get("own"))
-    settings = {
-        key: {**one, "value": as_cell(one["value"])}
-        for key, one in told["settings"].items()
-        if not own or one["source"] != "default"
-    }
+    shown = {key: one for key, one in told["settings"].items() if not own or one["source"] != "default"}
+    settings = {key: {**one, "value": as_cell(one["value"])} for key, one in shown.items()}
     return SettingsPage(settings, told["keys"], told["never_read"], told["left_out"], own)
 
 

@@ -155,12 +155,8 @@ router = APIRouter(route_class=JsonRoute)
 @router.get("/.well-known/leviathan-agent.json")
 def discovery() -> dict[str, Any]:
     """The name, versions, capabilities and routes of this world."""
-    routes = sorted(
-        f"{method} {route.path}"
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        for method in sorted(route.methods or ())
-    )
+    own = [route for route in router.routes if isinstance(route, APIRoute)]
+    routes = sorted(f"{method} {route.path}" for route in own for method in route.methods or ())
     return {
         "name": "council",
         "version": __version__,
@@ -179,14 +175,9 @@ async def register(book: BookHere, asked: Registration) -> Membership:
 
 @router.get("/v1/agents/me")
 def me(book: BookHere, caller: Caller) -> Profile:
-    world, _ = book.world()
-    return Profile(
-        agent_id=caller.agent_id,
-        name=caller.name,
-        member_id=caller.member_id,
-        registered_at=caller.registered_at,
-        alive=caller.member_id in world.members,
-    )
+    alive = caller.member_id in book.world()[0].members
+    known = {name: getattr(caller, name) for name in ("agent_id", "name", "member_id", "registered_at")}
+    return Profile(**known, alive=alive)
 
 
 @router.get("/v1/agents/me/messages")
@@ -272,10 +263,8 @@ def current(book: BookHere) -> dict[str, Any]:
 def deadline(book: BookHere) -> Deadline:
     """The window of the open round. Needs no key."""
     now = book.require_round()
-    left_s = book.left_s(now)
-    return Deadline(
-        round_id=now.round_id, state=now.phase, deadline_utc=deadline_utc(now), seconds_remaining=round(left_s, 3)
-    )
+    ends, left_s = deadline_utc(now), round(book.left_s(now), 3)
+    return Deadline(round_id=now.round_id, state=now.phase, deadline_utc=ends, seconds_remaining=left_s)
 
 
 @router.get("/v1/world/rounds/{round_id}")

@@ -104,6 +104,7 @@ def follows(said: Figure, given: Operands) -> bool:
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
     all_cited = [*cited, *ranked[nearest:]]
+    summed = cited if given.compared else [*beside, *asked]
     votes = {each.votes_cast for each in cited if each.side}
     others = [each.value for each in cited if not each.side and not each.unit and each.text not in YEARS]
     runs = [[each for each in run if each.unit == said.unit and each.text not in YEARS] for run in (beside, sources)]
@@ -116,13 +117,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or _from_a_named_figure(said, [*added, *named], counted, all_cited)
         or _is_twelve(said, beside, sources)
         or _at_a_price_each(said, list({each.start: each for each in (*beside, *counted)}.values()), cited, given)
-        or _is_sum(
-            said,
-            cited,
-            cited if given.compared else [*beside, *asked],
-            sources[:_MAX_OPERANDS],
-            (*given.columns, given.totals),
-        )
+        or _is_sum(said, cited, summed, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
         or _is_share(said, beside, sources, given)

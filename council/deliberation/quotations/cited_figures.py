@@ -590,16 +590,10 @@ class CitedFigures:
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]
         supported = [each for each, support in beside if support != "counted"]
+        spoken = ("averaged", "compared", "taxed", "turned", "remaining")
+        told = {name: _spoken_of(sentence)[name] for name in spoken}
         return Operands(
-            of_source,
-            sources.columns,
-            sources.totals,
-            sources.pairs,
-            supported,
-            new,
-            counted,
-            asked,
-            **{name: _spoken_of(sentence)[name] for name in ("averaged", "compared", "taxed", "turned", "remaining")},
+            of_source, sources.columns, sources.totals, sources.pairs, supported, new, counted, asked, **told
         )
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:

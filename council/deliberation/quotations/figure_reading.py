@@ -454,21 +454,10 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     ones = list(ones_in_many(text, said=False))
     inside = {at for one in ones if " in " in one.text for at in range(one.start, one.end)}  # no one of seven
     found = [replace(figure, kind="label") if figure.start in inside else figure for figure in found]
-    found += [
-        *months_between(text, found),
-        *numeric_months(text),
-        *seasons(text, said=False),
-        *quarters(text, said=False),
-    ]
-    return [
-        *found,
-        *hours.values(),
-        *dotted_times(text),
-        *bare_hours(text),
-        *ones,
-        *in_hours,
-        *(length for length, *_ in lengths),
-    ]
+    found += [*months_between(text, found), *numeric_months(text)]
+    found += [*seasons(text, said=False), *quarters(text, said=False)]
+    found += [*hours.values(), *dotted_times(text), *bare_hours(text), *ones, *in_hours]
+    return [*found, *(length for length, *_ in lengths)]
 
 
 def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure, Figure]]:
