@@ -39,12 +39,9 @@ class SectionedGroup(TyperGroup):
 
     def listed(self, ctx: Any) -> list[tuple[str, str, str]]:
         """Each sub-command's name, its section and its help."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        return [
-            (name, str(getattr(command, "rich_help_panel", None)), command.help or "")
-            for name, command in found
-            if command is not None and not command.hidden
-        ]
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        found = {name: command for name, command in known.items() if command is not None and not command.hidden}
+        return [(name, str(getattr(each, "rich_help_panel", None)), each.help or "") for name, each in found.items()]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Takes `help COMMAND` for `COMMAND --help`. Names the commands whose help has an unknown word, where none is spelled

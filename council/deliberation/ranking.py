@@ -42,14 +42,8 @@ def exactly(letters: Sequence[str], ballot: Ranking) -> Iterator[ReplyProblem]:
 
 def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
     ballots = [turn.ranking for turn in transcript.turns() if turn.ranking]
-    counts = [
-        Count(
-            letter,
-            sum(len(ballot) - 1 - ballot.index(letter) for ballot in ballots),
-            sum(ballot[0] == letter for ballot in ballots),
-        )
-        for letter in letters
-    ]
+    points = {letter: sum(len(each) - 1 - each.index(letter) for each in ballots) for letter in letters}
+    counts = [Count(letter, points[letter], sum(each[0] == letter for each in ballots)) for letter in letters]
     return sorted(counts, key=lambda count: (-count.points, count.letter))
 
 

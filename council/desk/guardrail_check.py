@@ -84,12 +84,9 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
 
 def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> Ruling:
     verdict = check(stage, text, scope=scope)
-    details = [
-        f"`{verdict.code}`",
-        f"posture {verdict.posture}" if verdict.posture else "",
-        f"law {verdict.law}" if verdict.law else "",
-    ]
+    details = [f"`{verdict.code}`", *([f"posture {verdict.posture}"] if verdict.posture else [])]
+    details += [f"law {verdict.law}"] if verdict.law else []
     line = f"guardrails: {verdict.outcome}"
     if not verdict.allows:
-        line += f" ({', '.join(filter(None, details))}), {verdict.reason}"
+        line += f" ({', '.join(details)}), {verdict.reason}"
     return Ruling("guardrails", verdict.blocks, line, msgspec.structs.asdict(verdict))

@@ -274,11 +274,8 @@ class Traces:
         while True:
             with self._store.reading() as tx:
                 rows = tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall()
-                found = [
-                    self._ended_run(tx, run, run_id)
-                    for run, run_id, *stamp in rows
-                    if self._free_runs.get(run) != tuple(stamp)
-                ]
+                unknown = [row[:2] for row in rows if self._free_runs.get(row[0]) != tuple(row[2:])]
+                found = [self._ended_run(tx, run, run_id) for run, run_id in unknown]
             if not rows:
                 return
             stamps = {run: (ended_ns, kept) for run, _, ended_ns, kept in rows}

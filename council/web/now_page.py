@@ -156,20 +156,10 @@ def run_under_way(run: dict[str, Any], floor: Floor) -> RunUnderWay:
 
 def questions_of(desk: Desk, person: Person, run_id: str) -> list[QuestionCard]:
     """The question that a run waits with; of several the first, for it is answered first. Raises RunNotFound."""
-    journal = desk.ledger.journal(run_id)
-    owner = desk.ledger.user_of(run_id)
-    return [
-        QuestionCard(
-            run_id=run_id,
-            title=journal.header.title,
-            lane=journal.header.lane,
-            text=text,
-            asks=owner,
-            is_mine=person.id == owner or person.is_administrator,
-            choices=_CHOICES.get(name, ()),
-        )
-        for name, text in list(open_questions(journal).items())[:1]
-    ]
+    journal, owner = desk.ledger.journal(run_id), desk.ledger.user_of(run_id)
+    title, lane, is_mine = journal.header.title, journal.header.lane, person.id == owner or person.is_administrator
+    first = list(open_questions(journal).items())[:1]
+    return [QuestionCard(run_id, title, lane, text, owner, is_mine, _CHOICES.get(name, ())) for name, text in first]
 
 
 def _sentence(seen: HomeState, mine: list[dict[str, Any]]) -> str:

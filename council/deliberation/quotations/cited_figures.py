@@ -438,18 +438,13 @@ class CitedFigures:
             for match in NAMED_NUMBER.finditer(sentence)
             if any(match["name"] in each.named_numbers for each in self._passages if each.path in paths)
         }
-        left = [
-            (figure, places)
-            for figure, places in owned
-            if places
-            and here
-            and (figure.unit or (figure.text, figure.noun) not in names)
-            and (
-                figure.kind != "weekday"
-                or figure.dates
-                or any(each.weekdays for place in places for each in self._lines_of(place))
-            )
-        ]
+        left = []
+        for figure, places in owned if here else ():
+            is_name = not figure.unit and (figure.text, figure.noun) in names
+            lines = [each for place in places for each in self._lines_of(place)]
+            is_idle = figure.kind == "weekday" and not figure.dates and not any(each.weekdays for each in lines)
+            if places and not (is_name or is_idle):
+                left.append((figure, places))
         # `Both cost 5,000 EUR [E1:1] [E1:2]`: each of the two lines must say it.
         units = [figure.unit for figure, _ in owned]
         both = [figure for figure, places in left if len(places) == 2 and figure.unit and units.count(figure.unit) == 1]
