@@ -71,10 +71,9 @@ def show(
     manifest = found.get(role.upper())
     if manifest is None:
         raise PersonaError(f"there is no agent {role.upper()} here.", fix=meant_agent(role, found))
-    required, optional, forbidden = (
-        ", ".join(words) or "nothing"
-        for words in (manifest.context.required, manifest.context.optional, manifest.context.forbidden)
-    )
+    context = manifest.context
+    fields = (context.required, context.optional, context.forbidden)
+    required, optional, forbidden = (", ".join(words) or "nothing" for words in fields)
     rows = {name: getattr(manifest, name) for name in ("role", "id", "purpose", "tools", "trust", "scope")}
     rows |= {"tools": ", ".join(manifest.tools) or "none"}
     rows |= {"context": f"needs {required}; may have {optional}; never {forbidden}"}
@@ -161,9 +160,8 @@ def _edited(cli: CliState, text: str, role: str) -> str:
         try:
             code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
         except OSError as error:
-            raise UsageError(
-                f"{editor} cannot be started: {error.strerror}.", fix="set EDITOR to your editor"
-            ) from None
+            fix = "set EDITOR to your editor"
+            raise UsageError(f"{editor} cannot be started: {error.strerror}.", fix=fix) from None
         if code != 0:
             raise UsageError(f"{editor} ended with {code}; nothing was changed.", fix="edit it again")
         edited = _read(path)

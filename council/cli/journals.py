@@ -176,10 +176,9 @@ def cassette(
     tape = tape_of(desk, run_ids)
     data, models, count = tape.data(), ", ".join(tape.models), len(tape.cassette.calls)
     if len(data) > MAX_CASSETTE_BYTES:
-        raise UsageError(
-            f"the run's prompts come to {len(data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
-            fix="record a run with fewer rounds or smaller documents",
-        )
+        fix = "record a run with fewer rounds or smaller documents"
+        size = f"{len(data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}"
+        raise UsageError(f"the run's prompts come to {size}.", fix=fix)
     write_atomic(path, data)  # for its owner alone
     if as_json:
         told = {"run_id": run_ids[0], "file": str(path), "model": models, "calls": count}

@@ -56,10 +56,8 @@ def require_own_model(desk: Desk, model: str | None) -> None:
     UsageError where one works."""
     holder = FileLock.holder(desk.home.lock_file)
     if model is not None and holder is not None and not holder.get("leaves"):
-        raise UsageError(
-            "--model names the model of a home without a daemon, and one works in this home.",
-            fix="leave --model out, or stop the daemon first",
-        )
+        fix = "leave --model out, or stop the daemon first"
+        raise UsageError("--model names the model of a home without a daemon, and one works in this home.", fix=fix)
 
 
 def print_receipt(receipt: Receipt, *, as_json: bool = False, quiet: bool = False) -> None:

@@ -75,12 +75,6 @@ class ScanResult:
             self.next_look_s = due if self.next_look_s is None else min(self.next_look_s, due)
 
 
-@dataclass(frozen=True)
-class _Wait:
-    mark: _Mark
-    run_id: str
-
-
 @dataclass(eq=False)
 class Inbox:
     """Watches over one home's `commands/`. `_only`: the one file that counts, for a door that drains its own drop and leaves."""
@@ -101,7 +95,7 @@ class Inbox:
         self._listed: set[str] = set()
         self._looked_at: set[tuple[str, _Mark]] = set()  # while the process is about to stop
         self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last
-        self._waits: dict[str, _Wait] = {}
+        self._waits: dict[str, tuple[_Mark, str]] = {}  # and the run whose end each waits for
         self._closed: dict[str, _Mark] = {}
         self.refused_count = 0
         self.unadmitted: dict[str, str] = {}  # files that the store does not take now, and what it says
@@ -254,8 +248,8 @@ class Inbox:
     async def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         now = self._clock.monotonic_s()
         mark = _mark(status)
-        wait = self._waits.get(name)
-        if wait is not None and wait.mark == mark and wait.run_id in self._engine.active:
+        waiting_mark, run_id = self._waits.get(name, (None, ""))
+        if waiting_mark == mark and run_id in self._engine.active:
             result.pending += 1  # looked at again when a run ends
             return
         self._waits.pop(name, None)
@@ -341,7 +335,7 @@ class Inbox:
         answering = self._engine.run_in_progress(command)
         if answering is not None:
             self._engine.ask_for(answering)
-            self._waits[name] = _Wait(mark, answering.id)
+            self._waits[name] = (mark, answering.id)
             self._events.publish(CommandWait(run_id=answering.id, file=name, id=command.id))
             result.pending += 1
             return

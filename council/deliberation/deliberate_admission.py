@@ -93,11 +93,9 @@ def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateC
     except ValidationError as error:
         reason, _ = fault_in_words(error.errors()[0])
         told = ", ".join(f"{key} = {value}" for key, value in values.items())
-        raise CommandInvalid(
-            f"`config` does not fit the settings of this home ({told}): {reason}.",
-            fix="name `protocol`, `max_rounds` and `agents` in the command",
-            field="config",
-        ) from None
+        fix = "name `protocol`, `max_rounds` and `agents` in the command"
+        message = f"`config` does not fit the settings of this home ({told}): {reason}."
+        raise CommandInvalid(message, fix=fix, field="config") from None
     return command.model_copy(update={"config": config})
 
 
@@ -112,11 +110,9 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
         called, members = by_name(known), []
         for name in named:
             if name.upper() not in called:
-                raise CommandInvalid(
-                    f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
-                    fix=meant_agent(name, known) if known else "add a persona",
-                    field="config.agents",
-                )
+                fix = meant_agent(name, known) if known else "add a persona"
+                message = f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role."
+                raise CommandInvalid(message, fix=fix, field="config.agents")
             members.append(_deliberating(called[name.upper()], user))
     except PersonaError as error:
         if named is None:

@@ -118,10 +118,8 @@ class Chains:
             try:
                 self._models.names(self.of(member))
             except ConfigError as error:
-                other = f"`council resume {run_id} --model …` continues with another model"
-                raise Drift(
-                    f"{member.role} began with {member.model}: {error.message}", fix=f"{error.fix}; {other}"
-                ) from error
+                fix = f"{error.fix}; `council resume {run_id} --model …` continues with another model"
+                raise Drift(f"{member.role} began with {member.model}: {error.message}", fix=fix) from error
         now = self._models.names(self.council)[0]
         if has_spoken and is_rehearsal(self._start.model) and not is_rehearsal(now):
             raise Drift(

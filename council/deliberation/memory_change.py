@@ -29,11 +29,8 @@ def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission
     except PersonaError as error:
         raise CommandInvalid(error.message, fix=error.fix, field="role") from error
     if command.role not in known and not memory.path(command.role, command.session).exists():
-        raise CommandInvalid(
-            f"`role` is {command.role}: it has no persona here and no memory in lane {command.session}.",
-            fix=f"use one of {', '.join(sorted(known))}",
-            field="role",
-        )
+        message = f"`role` is {command.role}: it has no persona here and no memory in lane {command.session}."
+        raise CommandInvalid(message, fix=f"use one of {', '.join(sorted(known))}", field="role")
     return Admission(f"Memory of {command.role}, lane {command.session}: {command.action}")
 
 
@@ -41,10 +38,8 @@ def require_unchanged(command: MemoryCommand, memory: Memory) -> None:
     path = memory.path(command.role, command.session)
     current = sha256_hex(session_bytes(path)) if path.is_file() else ""
     if command.base_sha256 not in (None, current):
-        raise MemoryChanged(
-            f"the memory of {command.role} changed after it was opened for editing.",
-            fix=f"edit it again: `council memory edit {command.role} --lane {command.session}`",
-        )
+        fix = f"edit it again: `council memory edit {command.role} --lane {command.session}`"
+        raise MemoryChanged(f"the memory of {command.role} changed after it was opened for editing.", fix=fix)
 
 
 class _Before(msgspec.Struct, frozen=True):

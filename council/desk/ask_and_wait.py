@@ -114,13 +114,8 @@ def ask_and_wait(
 
 def reply_of(desk: Desk, receipt: Receipt) -> AskReply:
     """The end of a run, with what its page answers."""
-    return AskReply(
-        receipt.run_id,
-        receipt,
-        answer=words_of(desk, receipt.run_id),
-        conversation=receipt.details.get("conversation") or "",
-        agents=agents_of(receipt),
-    )
+    answer, conversation = words_of(desk, receipt.run_id), receipt.details.get("conversation") or ""
+    return AskReply(receipt.run_id, receipt, answer=answer, conversation=conversation, agents=agents_of(receipt))
 
 
 def agents_of(receipt: Receipt) -> tuple[str, ...]:

@@ -125,10 +125,9 @@ def require_same_questions(results: Results, questions: Sequence[Question]) -> N
     asked = {step.name: step.request for step in results.journal.steps()}
     changed = [each.id for each in questions if asked.get(f"{each.id}/council", each.asked) != each.asked]
     if changed:
-        raise NotTheSame(
-            f"the evaluation {results.id} cannot continue: {', '.join(changed[:5])} had other content when answered.",
-            fix="give a changed question another id, or start again without --resume",
-        )
+        why = f"{', '.join(changed[:5])} had other content when answered"
+        fix = "give a changed question another id, or start again without --resume"
+        raise NotTheSame(f"the evaluation {results.id} cannot continue: {why}.", fix=fix)
 
 
 def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[Question], *, max_bytes: int) -> None:

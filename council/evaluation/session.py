@@ -206,11 +206,8 @@ def metered_council(
     app = build_app(found.home, own, keys, systems=systems, environ=environ, around=around)
     attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
     chain = [app.models.pool.get(each) for each in app.models.chain("", (), None)]
-    model = RecordingModel(
-        with_fallbacks(chain, app.clock.monotonic_s, Retries(attempts=attempts, max_wait_s=max_wait_s)),
-        found.traffic,
-        app.redactor,
-    )
+    asked = with_fallbacks(chain, app.clock.monotonic_s, Retries(attempts=attempts, max_wait_s=max_wait_s))
+    model = RecordingModel(asked, found.traffic, app.redactor)
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
     return OpenEvaluation(
         wanted, home, settings, found, questions, order, app, meter, systems, steward, model, deliberations

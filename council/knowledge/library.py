@@ -65,11 +65,8 @@ class Library:
         total = places[-1] if places else 0
         if first_line > max(total, 1) or (last_line is not None and last_line < first_line):
             unit, asked = unit_of(normal), spelled_range(first_line, last_line)
-            raise PathRefused(
-                f"`{normal}` has {total} {unit}{'s' if total != 1 else ''}; {asked} is not among them.",
-                reason=f"no_such_{unit}s",
-                fix=f"ask for {unit}s between 1 and {total}",
-            )
+            message = f"`{normal}` has {total} {unit}{'s' if total != 1 else ''}; {asked} is not among them."
+            raise PathRefused(message, reason=f"no_such_{unit}s", fix=f"ask for {unit}s between 1 and {total}")
         start = bisect_left(places, first_line)
         stop = len(lines) if last_line is None else bisect_right(places, last_line)
         end, size = start, 0

@@ -116,11 +116,8 @@ class _NotingRun(PastRun):
         if request := how.get("request"):
             known = self._recorded.get(name)
             if known is not None and known.request not in ("", request):
-                raise CannotRender(
-                    f"step {name} of run {self.id} was asked in words that this version of Council does not use any more.",
-                    fix="use the version that asked it",
-                    step=name,
-                )
+                what = f"step {name} of run {self.id} was asked in words that this version of Council does not use any more."
+                raise CannotRender(what, fix="use the version that asked it", step=name)
             try:
                 await fn()
             except _Question as noted:

@@ -90,18 +90,13 @@ def examine(
     clock: Clock,
 ) -> list[Check]:
     """Every check that asks nothing of the outside."""
-    checks = [
-        Check("python", "ok", f"Python {platform.python_version()}"),
-        *check_folders(home),
-        check_file_system(home),
-    ]
     settings_check, loaded = check_settings(home, flags, environ)
-    checks.append(settings_check)
+    checks = [Check("python", "ok", f"Python {platform.python_version()}")]
+    checks += [*check_folders(home), check_file_system(home), settings_check]
     if loaded is not None:
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
-        checks.append(check_exposed(home, loaded.settings, keys.redactor))
-        checks += [check_sandbox(loaded.settings)]
+        checks += [check_exposed(home, loaded.settings, keys.redactor), check_sandbox(loaded.settings)]
     checks += [*check_schedules(home, types), check_disk(home)]
     if loaded is not None:
         kept = check_kept(home, loaded.settings, clock)

@@ -508,10 +508,9 @@ class Traces:
             stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
             if self._free.get(path) == stamp:
                 return False
-            text = text_of(path.read_bytes())
+            if self._holds(text_of(path.read_bytes())):
+                return True
         except (FileNotFoundError, NotADirectoryError):
             return False
-        if any(span.is_in(text) for span in self._spans):
-            return True
         self._free[path] = stamp
         return False

@@ -56,10 +56,8 @@ def drop_command(desk: Desk, who: Person, filters: Filters, sent: FormData) -> s
         wrong = "One thing is wrong" if count == 1 else f"{count} things are wrong"
         raise CommandInvalid(f"{wrong} with this command.", problems=list(verdict.problems))
     if verdict.warnings and "anyway" not in texts:
-        told = "The command fits, but look at the warnings first."
-        if verdict.code:
-            told = "The command fits, but as things are its run would fail."
-        raise CommandInvalid(told, problems=list(verdict.warnings), only_warnings=True)
+        but = "as things are its run would fail" if verdict.code else "look at the warnings first"
+        raise CommandInvalid(f"The command fits, but {but}.", problems=list(verdict.warnings), only_warnings=True)
     ordered(desk, who.user, body)
     return "/now"
 

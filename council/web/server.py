@@ -51,11 +51,8 @@ class HttpServer:
         }
         missing = [fix for fix, is_there in wanted.items() if not is_there]
         if self._host not in LOOPBACK_NAMES and missing:
-            raise ConfigError(
-                f"`http` is {settings.http!r}, which other machines may reach.",
-                fix=f"{'; '.join(missing)}; or use 127.0.0.1",
-                field="http",
-            )
+            fix = f"{'; '.join(missing)}; or use 127.0.0.1"
+            raise ConfigError(f"`http` is {settings.http!r}, which other machines may reach.", fix=fix, field="http")
         self._application = application
         self._broadcast = broadcast
 
@@ -69,11 +66,9 @@ class HttpServer:
             listening.bind((self._host.strip("[]"), self._port))
         except OSError as error:
             listening.close()
-            raise ConfigError(
-                f"the HTTP server cannot have {self._host}:{self._port} ({getattr(error, 'strerror', None) or error}).",
-                fix="end what listens there, or choose another `http` address",
-                field="http",
-            ) from error
+            fix, why = "end what listens there, or choose another `http` address", error.strerror or error
+            message = f"the HTTP server cannot have {self._host}:{self._port} ({why})."
+            raise ConfigError(message, fix=fix, field="http") from error
         config = uvicorn.Config(
             self._application,
             log_config=None,
