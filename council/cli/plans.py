@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -48,7 +49,7 @@ _For = Annotated[
     ),
 ]
 _LISTED = 50
-_LINE_CHARS = 20_000
+_plain = partial(plain_line, max_chars=20_000)
 
 
 @app.callback(invoke_without_command=True)
@@ -281,7 +282,3 @@ def _next(cli: CliState, plan: Plan, at: int) -> str:
         case other:
             told = {"expired": "has expired", "failed": "failed"}.get(other, f"was {other}")
             return f"It {told}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
-
-
-def _plain(text: str) -> str:
-    return plain_line(text, _LINE_CHARS)

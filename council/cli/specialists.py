@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -38,7 +39,7 @@ app = typer.Typer(no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The specialist's role, or its id.")]
 _WAIT_S = 60.0
-_LINE_CHARS = 20_000
+_plain = partial(plain_line, max_chars=20_000)
 _NONE = "There is no specialist yet."
 
 
@@ -252,7 +253,3 @@ def _figures(one: Specialist, model: str) -> list[str]:
         missing = lacks(one)
         lines.append(f"not eligible yet: {'; '.join(missing)}" if missing else "eligible for promotion")
     return lines
-
-
-def _plain(text: str) -> str:
-    return plain_line(text, _LINE_CHARS)
