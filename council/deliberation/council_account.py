@@ -61,8 +61,8 @@ def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange,
         if turn.result.failure is None and not turn.ballot:
             taken, stance = StanceEntry(turn.role, turn.round, advocate=turn.advocate), turn.stance
             if stance is not None:
-                same = {name: getattr(stance, name) for name in ("key", "position", "confidence", "would_change")}
-                taken = replace(taken, evidence=stance.ids, **same)
+                taken = replace(taken, key=stance.key, position=stance.position, confidence=stance.confidence)
+                taken = replace(taken, evidence=stance.ids, would_change=stance.would_change)
             stances.append(taken)
     changes = [
         MindChange(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)

@@ -24,8 +24,9 @@ async def triad(council: Deliberation) -> None:
     for round_no in range(1, council.max_rounds + 1):
         council.open_round(round_no, council.members)
         for member in council.members:
-            speaks = {"advocate": member.role == advocate, "stands_in": member.role == advocate != _ADVOCATE}
-            duty = speak_in_turn(member.role, round_no, council.max_rounds, **speaks)
+            advocates = member.role == advocate
+            stands_in = advocates and advocate != _ADVOCATE
+            duty = speak_in_turn(member.role, round_no, council.max_rounds, advocate=advocates, stands_in=stands_in)
             await council.speak(member, round_no, duty)
             if council.may_end():
                 return

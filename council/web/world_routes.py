@@ -176,8 +176,8 @@ async def register(book: BookHere, asked: Registration) -> Membership:
 @router.get("/v1/agents/me")
 def me(book: BookHere, caller: Caller) -> Profile:
     alive = caller.member_id in book.world()[0].members
-    known = {name: getattr(caller, name) for name in ("agent_id", "name", "member_id", "registered_at")}
-    return Profile(**known, alive=alive)
+    name, member, since = caller.name, caller.member_id, caller.registered_at
+    return Profile(agent_id=caller.agent_id, name=name, member_id=member, registered_at=since, alive=alive)
 
 
 @router.get("/v1/agents/me/messages")
