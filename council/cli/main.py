@@ -20,6 +20,7 @@ from typer.main import get_command
 
 from council import __version__
 from council.cli.context import AsJson, CliState, state
+from council.cli.given_files import named_folder
 from council.cli.groups import DEVELOP, KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.desk.all_systems import house
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
@@ -151,7 +152,12 @@ def _print_version(wanted: bool) -> None:
 def top(
     ctx: typer.Context,
     home: Annotated[
-        Path | None, typer.Option(help="The home. Default: COUNCIL_HOME, or the nearest folder upward that is a home.")
+        Path | None,
+        typer.Option(
+            path_type=str,
+            callback=named_folder,
+            help="The home. Default: COUNCIL_HOME, or the nearest folder upward that is a home.",
+        ),
     ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from council.cli.context import CliState, state
+from council.cli.given_files import named_folder
 from council.cli.run_control import print_answer
 from council.cli.validate import write_schemas
 from council.desk.drop_and_wait import Errand
@@ -29,6 +30,8 @@ def init(
         Path | None,
         typer.Argument(
             show_default=False,
+            path_type=str,
+            callback=named_folder,
             help="The folder to make a home of. It is created if it does not exist. Default: that of --home, or this one.",
         ),
     ] = None,
@@ -63,7 +66,9 @@ def init(
 
 
 def demo(
-    directory: Annotated[Path, typer.Argument(help="Where to make the demo home.")] = Path("council-demo"),
+    directory: Annotated[
+        Path, typer.Argument(path_type=str, callback=named_folder, help="Where to make the demo home.")
+    ] = Path("council-demo"),
 ) -> None:
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file.", fix="name a folder: `council demo DIR`")

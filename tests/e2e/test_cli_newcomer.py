@@ -53,6 +53,14 @@ def test_init_names_both_ways_on_and_says_nothing_of_keys_to_a_home_that_is_ther
     assert "mine is already a home.\nNext: run `council doctor`" in again
 
 
+@pytest.mark.parametrize("words", [("init", ""), ("demo", ""), ("--home", "", "init")])
+def test_an_unset_variable_makes_no_home_of_the_working_folder(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = run_cli(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error (usage): the folder's name is empty.\n  fix: name a folder; `.` is this one\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_command_that_the_readme_of_a_new_home_has_to_copy_is_one_that_runs(tmp_path: Path) -> None:
     assert "commands/ (its README.md has one to copy)" in run_cli("init", "mine", cwd=tmp_path).stdout
     commands = tmp_path / "mine" / "commands"
