@@ -50,7 +50,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
             lines.append(f"    until {run['until']}{sooner}: {run['error']}")
     if (more := (view.unfinished or 0) - len(view.runs)) > 0:
         lines.append(f"  … and {more} more that have not ended")
-    lines += [f"  {plain_line(file['file'], 255)} waits for the database: {file['error']}" for file in view.unadmitted]
+    lines += [f"  {plain_line(file['file'], 255)} stays in the inbox: {file['error']}" for file in view.unadmitted]
     if view.waiting_files:
         lines.append(f"inbox   {_names(view.waiting_files)}")
     if view.not_commands:

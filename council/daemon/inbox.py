@@ -98,7 +98,7 @@ class Inbox:
         self._waits: dict[str, tuple[_Mark, str]] = {}  # and the run whose end each waits for
         self._closed: dict[str, _Mark] = {}
         self.refused_count = 0
-        self.unadmitted: dict[str, str] = {}  # files that the store does not take now, and what it says
+        self.unadmitted: dict[str, str] = {}  # files that the disk or the store does not take now, and what it says
 
     @property
     def waits_for_a_run(self) -> bool:
@@ -257,6 +257,7 @@ class Inbox:
         if seen is None or seen.mark != mark:
             age_s = max(0.0, self._clock.now().timestamp() - status.st_mtime_ns / 1e9)  # its time may lie in the future
             seen = self._seen[name] = _Arrival(mark, now - age_s)
+            self.unadmitted.pop(name, None)
         if seen.ignored:
             return
         unchanged_s = now - seen.since_s
@@ -277,17 +278,20 @@ class Inbox:
         except CommandInvalid as error:
             await self._set_aside(name, error, result)
         except StorageFailed as error:
-            log.error("%s stays in the inbox: %s", name, error)
-            if name not in self.unadmitted:
-                self.unadmitted[name] = str(error)
-                self._events.publish(CommandDelay(file=name, reason="storage", error=str(error)))
-            self._wait(result, self._settings.scan_interval_s)
-            return
+            self._leave(name, error, result)
         except Exception as error:  # a defect of ours: one file must not end the daemon, and its text may hold anything
             log.exception("%s met a defect", printable(name))
             problem = f"an internal error met this file ({type(error).__name__})"
             await self._set_aside(name, CommandInvalid(problem, fix="report it, with the file and the log"), result)
-        self.unadmitted.pop(name, None)
+        else:
+            self.unadmitted.pop(name, None)
+
+    def _leave(self, name: str, error: StorageFailed, result: ScanResult) -> None:
+        log.error("%s stays in the inbox: %s", printable(name), error)
+        if name not in self.unadmitted:
+            self.unadmitted[name] = str(error)
+            self._events.publish(CommandDelay(file=printable(name), reason="storage", error=str(error)))
+        self._wait(result, self._settings.scan_interval_s)
 
     def _wait(self, result: ScanResult, seconds: float) -> None:
         result.pending += 1
@@ -403,10 +407,10 @@ class Inbox:
         except FileNotFoundError:
             return
         except StorageFailed as failure:
-            log.error("%s cannot be set aside: %s", printable(name), failure)
-            self._wait(result, self._settings.scan_interval_s)
+            self._leave(name, failure, result)
             return
         self._seen.pop(name, None)
+        self.unadmitted.pop(name, None)
         self.refused_count += 1
         result.refused += 1
         told = {"code": error.code, "error": printable(error.message), "fix": printable(error.fix)}

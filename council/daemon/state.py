@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from council.daemon.command_file_moves import printable
 from council.desk.overview import UNOPENED
 from council.engine.engine import Engine
 from council.errors import StorageFailed
@@ -55,7 +56,8 @@ def _publish(home: Home, view: dict[str, Any]) -> None:
 
 @dataclass(eq=False)
 class StateFile:
-    """Listens to events and keeps the file current. `unadmitted`: what the store says of the files that it does not take now.
+    """Listens to events and keeps the file current. `unadmitted`: what keeps files in the inbox that the disk or the store
+    does not take now.
     `degraded`: those of the `companions` that do not run as they should, with the reason."""
 
     _home: Home
@@ -120,7 +122,7 @@ class StateFile:
             "updated": timestamp(self._clock.now()),
             "model": self.model,
             "runs": runs,
-            "unadmitted": [{"file": file, "error": error} for file, error in self.unadmitted.items()],
+            "unadmitted": [{"file": printable(file), "error": error} for file, error in self.unadmitted.items()],
             "companions": self.companions,
             "degraded": dict(self.degraded),
         }

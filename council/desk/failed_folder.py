@@ -43,7 +43,7 @@ def refused_file(note: Path) -> RefusedFile:
 def refused_files(failed: Path) -> tuple[int, RefusedFile | None]:
     """The number of files that were refused, and the newest of them."""
     notes = []
-    with contextlib.suppress(FileNotFoundError), os.scandir(failed) as entries:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(failed) as entries:
         for entry in entries:
             with contextlib.suppress(FileNotFoundError):
                 if entry.name.endswith(NOTE_ENDING) and entry.is_file(follow_symlinks=False):

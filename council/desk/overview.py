@@ -36,7 +36,7 @@ _NOTE_BYTES = 1 << 20
 class HomeState:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
-    that the database does not take now, each with the reason. `not_commands`: files in `commands/` and
+    that the disk or the database does not take now, each with the reason. `not_commands`: files in `commands/` and
     `commands/recurring/` that no command can be. `companions`: what runs beside the inbox. `degraded`:
     those that do not run as they should, with the reason. `edited_settings`: files that changed after the daemon read
     them. `refused`: how many files in `commands/failed/` could not

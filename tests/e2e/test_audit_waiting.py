@@ -126,7 +126,7 @@ def test_status_shows_a_command_that_waits_for_a_locked_database(tmp_path: Path)
 
             wait_until(lambda: shown() == [{"file": "late.json", "error": waiting["error"]}], "status shows it")
             told = run_cli("status", cwd=home).stdout
-            assert f"late.json waits for the database: {waiting['error']}" in told
+            assert f"late.json stays in the inbox: {waiting['error']}" in told
         daemon.wait("run_ended", status="succeeded")
         wait_until(lambda: shown() == [], "it is a run")
         assert len(daemon.all("command_waiting")) == 1

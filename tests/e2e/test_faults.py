@@ -259,10 +259,27 @@ def test_a_refused_command_stays_until_its_note_can_be_written(quick: Path) -> N
     env = faulty_environment(COUNCIL_TEST_FAULT=fault, COUNCIL_TEST_FAULT_LOG=str(trace))
     with Daemon(quick, env=env, module=FAULTY) as daemon:
         daemon.wait("command_refused")
-        assert "bad.json cannot be set aside: " in daemon.stderr
+        assert "bad.json stays in the inbox: " in daemon.stderr
     moves = [line for line in trace.read_text().splitlines() if "rename" in line and "commands/bad.json" in line]
     assert len([line for line in moves if " done " not in line]) == 1  # and never back: each move wakes a scan
     assert sorted(os.listdir(quick / "commands" / "failed")) == ["bad.json", "bad.json.error.md"]
+
+
+def test_status_says_why_a_refused_command_stays_in_the_inbox(quick: Path) -> None:
+    (quick / "commands" / "failed").write_text("no folder")
+    drop_command(quick, b"{}", "bad.json")
+    with Daemon(quick) as daemon:
+        waiting = daemon.wait("command_waiting", file="bad.json", reason="storage")
+        assert "cannot make failed/" in waiting["error"]
+
+        def left() -> list[dict[str, str]]:
+            return list(json.loads(run_cli("status", "--json", cwd=quick).stdout)["unadmitted"])
+
+        wait_until(lambda: left() == [{"file": "bad.json", "error": waiting["error"]}], "status shows it")
+        assert f"bad.json stays in the inbox: {waiting['error']}" in run_cli("status", cwd=quick).stdout
+        (quick / "commands" / "failed").unlink()
+        daemon.wait("command_refused", file="bad.json")
+        wait_until(lambda: left() == [], "it has left the inbox")
 
 
 def test_a_folder_that_became_a_link_behind_the_commit_is_waited_for_and_the_page_is_never_put_elsewhere(
