@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import re
 from typing import TextIO
@@ -13,12 +15,14 @@ from council.logs import at_time
 from council.redaction import Redactor
 from council.safety.untrusted import plain_line
 
+log = logging.getLogger(__name__)
+
 _MAX_SHOWN_CHARS = 300
 _SPEECH_COLUMNS = 100
 
 
 class _Terminal:
-    """A stream that somebody may stop reading: then it falls silent, and the run goes on."""
+    """A stream that somebody may stop reading, or a file on a full disk: then it falls silent, and the run goes on."""
 
     _stream: TextIO
     _gone = False
@@ -29,9 +33,12 @@ class _Terminal:
         try:
             self._stream.write(line.encode("utf-8", "backslashreplace").decode("utf-8") + end)
             self._stream.flush()
-        except BrokenPipeError:
+        except (OSError, ValueError) as error:  # ValueError: it is closed
             self._gone = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # what is buffered goes nowhere, silently
+            if not isinstance(error, BrokenPipeError):
+                log.warning("events are told here no more: %s", getattr(error, "strerror", None) or error)
+            with contextlib.suppress(OSError, ValueError):  # what is buffered goes nowhere, silently
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
 
 class JsonLines(_Terminal):

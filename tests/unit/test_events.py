@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import get_args
 
 import msgspec
+import pytest
 
 from council.daemon.terminal import JsonLines, event_line
 from council.events import AnyEvent, Event, EventLines, Events, RunEnd, RunFailure, SpeechPiece, TurnStart
@@ -61,3 +63,20 @@ def test_a_listener_that_fails_keeps_no_event_from_the_others() -> None:
 
     assert heard == [END]
     assert event_line(END) == "[FAILED] It drifted.\n    Fix: resume"
+
+
+@pytest.mark.parametrize("ending", ["full", "closed"])
+def test_a_full_or_closed_output_is_warned_of_once_and_then_left_alone(
+    ending: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = open("/dev/full" if ending == "full" else tmp_path / "out", "w")  # noqa: SIM115 - closed below
+    events = Events()
+    events.subscribe(JsonLines(stream, SystemClock(), EventLines(Redactor().redact)))
+    if ending == "closed":
+        stream.close()
+    for _ in range(3):
+        events.publish(END)
+    stream.close()
+    [record] = caplog.records
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert "told here no more" in record.message
