@@ -3,12 +3,13 @@ command in its lane's turn."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from council.desk.agent_memory import (
     answers_in,
     asks_no_model,
     change_memory,
+    forget_command,
     remembered,
     sha256_of_memory,
     task_json,
@@ -193,12 +195,8 @@ def _read(file: Path) -> str:
 def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:
     desk = cli.desk()
     model = "offline" if asks_no_model(desk, lane) else None
-    try:
+    with _telling_problems():
         errand = drop()
-    except CommandInvalid as error:
-        for problem in problems_of(error):
-            typer.echo(f"error: {problem.sentence}\n  fix: {problem.fix}", err=True)
-        raise typer.Exit(EXIT_USAGE) from None
     receipt = wait_for(desk, errand, _WAIT_S, quiet=True, model=model)
     if as_json:
         print_json(receipt)
@@ -207,6 +205,16 @@ def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bo
         if receipt.error is not None:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     raise typer.Exit(STATUS_EXIT[receipt.status])
+
+
+@contextlib.contextmanager
+def _telling_problems() -> Iterator[None]:
+    try:
+        yield
+    except CommandInvalid as error:
+        for problem in problems_of(error):
+            typer.echo(f"error: {problem.sentence}\n  fix: {problem.fix}", err=True)
+        raise typer.Exit(EXIT_USAGE) from None
 
 
 def forget(
@@ -225,12 +233,13 @@ def forget(
         raise UsageError("neither a text nor a run is named.", fix="council forget TEXT, or council forget --run RUN")
     desk = cli.desk()
     run_id = None if run is None else find_ended(desk, run)
-    if not yes:
-        if text == "-":
-            raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
-        what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-        beyond = beyond_forget(is_server=desk.settings.database_url is not None)
-        require_yes(f"This permanently removes everything that Council keeps of {what}. {beyond} Continue?", given=yes)
     if text == "-":
+        if not yes:
+            raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
+    with _telling_problems():
+        forget_command(desk, lane, text, run_id)  # nobody is asked in vain
+    what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
+    beyond = beyond_forget(is_server=desk.settings.database_url is not None)
+    require_yes(f"This permanently removes everything that Council keeps of {what}. {beyond} Continue?", given=yes)
     _obeyed(cli, lane, lambda: forget_all(desk, lane, text, run_id), as_json=as_json)

@@ -55,14 +55,19 @@ def sha256_of_memory(desk: Desk, role: str, lane: str) -> str:
 
 def change_memory(desk: Desk, role: str, lane: str, action: str, **keys: Any) -> Errand:
     """Drops a command that replaces or resets a memory. Raises CommandInvalid before anything is dropped."""
-    body = {"type": "memory", "session": lane, "role": role, "action": action}
-    return _drop(desk, f"memory-{role.lower()}", body | keys)
+    body = {"type": "memory", "session": lane, "role": role, "action": action} | keys
+    return Errand(desk, f"memory-{role.lower()}.json", _checked(desk, body))
 
 
 def forget(desk: Desk, lane: str, text: str | None, run_id: str | None, user: str | None = None) -> Errand:
     """Drops a command that forgets a text or a run, on behalf of `user` if one is named. Raises as `change_memory`."""
+    return Errand(desk, "forget.json", forget_command(desk, lane, text, run_id, user))
+
+
+def forget_command(desk: Desk, lane: str, text: str | None, run_id: str | None, user: str | None = None) -> bytes:
+    """The command that `forget` drops. Raises CommandInvalid."""
     body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16), "user": user}
-    return _drop(desk, "forget", {key: value for key, value in body.items() if value is not None})
+    return _checked(desk, {key: value for key, value in body.items() if value is not None})
 
 
 def asks_no_model(desk: Desk, lane: str) -> bool:
@@ -103,10 +108,10 @@ def answers_in(text: str, where: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.items() if key != "title" or value} for entry in answers]
 
 
-def _drop(desk: Desk, name: str, body: dict[str, Any]) -> Errand:
+def _checked(desk: Desk, body: dict[str, Any]) -> bytes:
     data = readable_json(body, indent=2).encode()
     parse_command(desk.commands, "memory.json", data)  # the door says what the daemon would say in `commands/failed/`
-    return Errand(desk, f"{name}.json", data)
+    return data
 
 
 def _require_plain(role: str, lane: str) -> None:

@@ -559,6 +559,13 @@ def test_forget_asks_nobody_where_there_is_no_home(tmp_path: Path) -> None:
     assert (refused.returncode, "no home in" in refused.stderr, "Continue?" in refused.stderr) == (3, True, False)
 
 
+def test_forget_refuses_a_text_that_is_too_short_before_it_asks_anybody(quick: Path) -> None:
+    refused = run_cli("forget", "abc", cwd=quick)
+    assert refused.returncode == 2
+    assert "`text` must be at least 4 characters" in refused.stderr
+    assert "Continue?" not in refused.stderr
+
+
 def test_help_tells_the_exit_codes_and_needs_no_home(tmp_path: Path) -> None:
     done = run_cli("--help", cwd=tmp_path)
     assert done.returncode == 0
