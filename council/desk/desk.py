@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from council.desk.all_systems import house
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.errors import ConfigError
+from council.errors import ConfigError, DaemonRunning
 from council.settings.home import Home, names_a_server
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
@@ -132,7 +132,14 @@ class Desk:
         """The home's lock, so that no daemon works meanwhile. Raises DaemonRunning when somebody has it."""
         self.home.ensure_runtime()
         lock = FileLock(self.home.lock_file)
-        lock.acquire({"leaves": True})
+        try:
+            lock.acquire({"leaves": True})
+        except DaemonRunning as error:
+            if (
+                error.data["pid"] is not None and not error.data["leaves"]
+            ):  # a daemon, which cannot do this work instead
+                error.fix = f"stop process {error.data['pid']} on {error.data['host']}, then try again"
+            raise
         try:
             yield
         finally:

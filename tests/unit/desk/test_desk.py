@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 
@@ -81,6 +83,16 @@ def test_a_home_that_is_held_is_held_for_one_alone(desk: Desk) -> None:
         with pytest.raises(DaemonRunning), desk.held():
             pass
     assert FileLock.holder(desk.home.lock_file) is None
+
+
+def test_work_that_only_a_resting_home_allows_says_which_daemon_to_stop(desk: Desk) -> None:
+    desk.home.ensure_runtime()
+    daemon = FileLock(desk.home.lock_file)
+    daemon.acquire()
+    with pytest.raises(DaemonRunning) as refused, desk.held():
+        pass
+    daemon.release()
+    assert refused.value.fix == f"stop process {os.getpid()} on {socket.gethostname()}, then try again"
 
 
 def test_runs_and_receipts_are_those_of_the_home(desk: Desk, store: Store) -> None:
