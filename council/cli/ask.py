@@ -21,6 +21,7 @@ from council.errors import (
     EXIT_REFUSED,
     EXIT_WAITING,
     STATUS_EXIT,
+    CommandInvalid,
     GuardrailBlocked,
     UsageError,
 )
@@ -54,9 +55,18 @@ def ask(
     body: dict[str, Any] = {"type": "ask", "request": request, "conversation": conversation or None, "new": new}
     body |= {"dry_run": dry_run, "end": end, "project": project or None, "user": user or None}
     body["input_artifacts"] = [path_in_home(file, desk.home.root) for file in files or []]
-    wait_for_answer(
-        cli, desk, {key: value for key, value in body.items() if value not in (None, False, [], "")}, timeout_s, as_json
-    )
+    try:
+        wait_for_answer(
+            cli,
+            desk,
+            {key: value for key, value in body.items() if value not in (None, False, [], "")},
+            timeout_s,
+            as_json,
+        )
+    except CommandInvalid as error:
+        if error.field.startswith("input_artifacts."):  # in the words of the command line
+            error.message = error.message.replace(f"`{error.field}`", "`--file`")
+        raise
 
 
 def answer(

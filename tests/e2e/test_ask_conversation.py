@@ -461,7 +461,7 @@ def test_a_file_that_is_not_there_is_refused_and_one_that_nobody_can_read_stands
         (home / "docs").mkdir(exist_ok=True)
         refused = run_cli("ask", "--file", wrong, "What about it?", cwd=home, env=env)
         assert (refused.returncode, fake.requests, inbox(home)) == (2, [], []), refused.stderr
-        assert "error (path_refused): " in refused.stderr
+        assert "error (path_refused): `--file`: " in refused.stderr
         assert told in refused.stderr
     (home / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of a PDF")
     fake.reply = Mind(
