@@ -6,6 +6,7 @@ back. Moments are in UTC; the schedule's zone counts for the clock face and for 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import deque
@@ -32,6 +33,7 @@ DEFAULT_ZONE = "UTC"
 _KEY = "schedule"
 _EXAMPLE = "0 7 * * 1-5"
 _CRON_FIX = f'give five fields: minute, hour, day of month, month, day of week, as in "{_EXAMPLE}"'
+_DAY_FIX = "choose a day that exists"
 _ZONE_FIX = 'name a zone, as in "Europe/Berlin"'
 _MINUTE_S, _HOUR_S = 60, 3600
 _SHORTHANDS = {  # of other crons
@@ -232,11 +234,16 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
         return [Problem(f"{shown} of five fields", f'write "{meant}"' if meant else _CRON_FIX, field, *place)]
     try:
         next(Schedule(cron).after(_SAMPLE))
+        return []
     except CronSimError as error:
+        minute, hour, day, month, weekday = cron.split()
+        with contextlib.suppress(CronSimError):
+            for days in (f"{day} *", f"* {month}"):  # each is right by itself
+                CronSim(f"{minute} {hour} {days} {weekday}", _SAMPLE)
+            return [Problem(f"is {cron!r}, but no such day ever comes", _DAY_FIX, field, *place)]
         return [Problem(f"{shown}: {str(error)[:1].lower()}{str(error)[1:]}", _CRON_FIX, field, *place)]
     except StopIteration:
-        return [Problem(f"is {cron!r}, but no such day comes in 50 years", "choose a day that exists", field, *place)]
-    return []
+        return [Problem(f"is {cron!r}, but no such day comes in 50 years", _DAY_FIX, field, *place)]
 
 
 def _replaced(part: Any, words: dict[str, str]) -> Any:
