@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from council.commands.file_formats import PlainYaml
+from council.commands.file_formats import PlainYaml, yaml_fault
+from council.commands.parsing import fault_in_words
 from council.errors import MissingContextError, PersonaError
 from council.ids import STEWARD
 from council.markup import front_matter
@@ -260,11 +261,10 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     try:
         keys = yaml.load(parts.head, PlainYaml)  # noqa: S506  a safe loader, with limits
     except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark else ""
-        said = f" ({problem})" if problem else ""
         raise PersonaError(
-            f"personas/{name}{line}: the front matter is not YAML{said}.", fix="correct it there"
+            f"personas/{name}{line}: the front matter is not YAML ({yaml_fault(error)}).", fix="correct it there"
         ) from None
     except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
         # A date that is none, a number without end, deep nesting.
@@ -279,8 +279,12 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         first = error.errors()[0]
         top, *below = map(str, first["loc"])
         key = ".".join([top if top in keys else _SOURCE_KEYS.get(top, top), *below])
-        said = _PLAIN.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-        said, fix = said.replace("Input should be", "must be"), "see personas/README.md for the keys"
+        said = _PLAIN.get(first["type"]) or (
+            first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            if first["type"] in ("value_error", "literal_error")
+            else fault_in_words(first)[0]
+        )
+        fix = "see personas/README.md for the keys"
         if first["type"] == "string_pattern_mismatch":
             given = str(first["input"])
             said = f"{plain_line(given, 60)!r} is not a valid {key.partition('.')[0]}; use {_SPELLINGS[str(first['loc'][0])]}"

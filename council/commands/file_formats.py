@@ -251,7 +251,12 @@ _MAX_YAML_VALUES = 2_000  # keys included; a command has some dozens, and PyYAML
 
 
 _ALIAS = "an alias (*name) is not allowed"
-_FIXES = {_ALIAS: "write the value out", "but found another document": "put one command into each file"}
+_TAG = "a tag (a word after !) is not allowed"
+_FIXES = {
+    _ALIAS: "write the value out",
+    _TAG: "remove it, or put the value in quotes",
+    "but found another document": "put one command into each file",
+}
 
 
 class _TooManyValues(yaml.composer.ComposerError):
@@ -323,7 +328,7 @@ def _read_yaml(text: str, lines_before: int) -> Document:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line, column = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = yaml_fault(error)
         fix = _FIXES.get(problem, "indent with spaces, and put text with : or # in quotes")
         raise unparsable(f"not YAML: {problem.removeprefix('but ')}", fix, line, column) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
@@ -334,6 +339,12 @@ def _read_yaml(text: str, lines_before: int) -> Document:
     finally:
         loader.dispose()
     return Document(value, _locator(partial(_yaml_spots, node, lines_before)))
+
+
+def yaml_fault(error: yaml.YAMLError) -> str:
+    """The problem in PyYAML's words; not those for a tag, which name Python's insides."""
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return _TAG if problem.startswith("could not determine a constructor") else problem
 
 
 def _repeated_key(node: yaml.Node) -> yaml.ScalarNode | None:

@@ -154,6 +154,9 @@ def test_the_conductors_spelling_is_read() -> None:
         ("output_schema: {type: string}", "JSON Schema of an object"),
         ("owner: ann", "`owner` has no effect on a trusted agent of the scope `deliberation`"),
         ("budget: 3", "the key `budget` is not known"),
+        ("safety: [ab]", r"the key `safety\.0` must be at least 3 characters"),
+        ("model: [a:b, a:b, a:b, a:b, a:b, a:b, a:b, a:b, a:b]", "the key `model` must be at most 8 entries"),
+        ("safety: !none []", r"the front matter is not YAML \(a tag \(a word after !\) is not allowed\)"),
     ],
 )
 def test_what_is_not_enforced_is_refused(front: str, why: str) -> None:

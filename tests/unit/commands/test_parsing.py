@@ -333,7 +333,8 @@ def test_json_that_can_never_be_a_command_is_refused_at_once(text: str, said: st
         ("a: [1\n", "not YAML"),
         ("a:\n\t- 1\n", "not YAML"),
         ("a: &x 1\nb: *x\n", "alias"),
-        ("a: !!python/object:os.system 1\n", "not YAML"),
+        ("a: !!python/object:os.system 1\n", "not YAML: a tag (a word after !) is not allowed"),
+        ("a: !secret b\n", "not YAML: a tag (a word after !) is not allowed"),
     ],
 )
 def test_yaml_that_does_not_parse_says_where(text: str, said: str) -> None:
