@@ -34,6 +34,7 @@ _MARKS = {
 }
 _BAR_CHARS = 16
 _MIN_BAR_CHARS = 6  # a shorter one shows nothing that the figures do not
+_SPARE = (">thought", ">cached", ">out", ">in", ">time")  # what a narrow terminal does without, in this order
 _INDENT = 2
 _BETWEEN = 2  # columns of a table are apart by as many characters
 
@@ -87,7 +88,7 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     yield section("Where it stands" if told.live else "Why it stopped", list(lines))
     if told.agents:
         sums = [faint(words.spent_line(told)), faint(words.charged_line(told))]
-        yield section("Who spent what", [_agents(told.agents, columns), *sums])
+        yield section("Who spent what", [agents_table(told.agents, columns), *sums])
     yield section("What happened", [_timeline(words.timeline(told))])
     if told.reads:
         table = table_of("id", "what", "asked by", "brought")
@@ -126,7 +127,8 @@ def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
     )
 
 
-def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
+def agents_table(agents: Sequence[AgentShare], columns: int) -> Table:
+    """A row for each agent, its name whole from 50 columns on."""
     rows: list[tuple[str | Text, ...]] = []
     for agent in agents:
         letter = f" ({agent.letter})" if agent.letter else ""
@@ -134,7 +136,13 @@ def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
         calls = Text(f"{agent.calls}{failed}", "red" if agent.failed else "")
         spent = (*words.token_counts(agent), told_cost(agent.cost_usd), words.duration(agent.seconds))
         rows.append((Text(f"{agent.role or 'memory'}{letter}"), calls, *spent))
-    headings = ("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time")
+    headings = ["agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time"]
+    for spare in _SPARE:  # a name is not folded for a figure that `--json` has, too
+        if _width_of(_filled(table_of(*headings), rows), columns) <= columns - _INDENT:
+            break
+        at = headings.index(spare)
+        del headings[at]
+        rows = [row[:at] + row[at + 1 :] for row in rows]
     return barred(headings, rows, [agent.seconds for agent in agents], columns)
 
 
@@ -143,13 +151,17 @@ def barred(
 ) -> Table:
     """A table with a bar behind each row, by the largest of the values; without them where they would not fit on a line."""
     table = _filled(table_of(*headings), rows)
-    measured = _console_of(StringIO(), columns=10 * columns, coloured=False).measure(table).maximum
-    room = min(_BAR_CHARS, columns - _INDENT - measured - _BETWEEN)
+    room = min(_BAR_CHARS, columns - _INDENT - _width_of(table, columns) - _BETWEEN)
     most = max(values, default=0)
     if room < _MIN_BAR_CHARS or not most:
         return table
     bars = [Text("▇" * round(room * value / most), "cyan") for value in values]
     return _filled(table_of(*headings, ""), [(*row, bar) for row, bar in zip(rows, bars, strict=True)])
+
+
+def _width_of(table: Table, columns: int) -> int:
+    """The columns that it takes unfolded."""
+    return _console_of(StringIO(), columns=10 * columns, coloured=False).measure(table).maximum
 
 
 def _filled(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:

@@ -6,7 +6,20 @@ import io
 
 import pytest
 
-from council.reports.explain_terminal import barred, print_all, section
+from council.reports.explain import AgentShare, Tokens
+from council.reports.explain_terminal import agents_table, barred, print_all, section
+
+BUSY = AgentShare("COORDINATOR", "D", 12, 1, 2, Tokens(123_456, 34_567, 12_345, 23_456), 1.25, 75.0, 1.0, ())
+
+
+@pytest.mark.parametrize("columns", [50, 58, 66, 74])
+def test_a_narrow_terminal_shows_the_names_of_agents_whole(columns: int) -> None:
+    out = io.StringIO()
+    print_all([section("Who spent what", [agents_table([BUSY], columns)])], out, columns=columns, coloured=False)
+    head, _, row = out.getvalue().splitlines()[-3:]
+    assert row.strip().startswith("COORDINATOR (D)  12 (1 failed)")
+    assert {"agent", "calls", "cost"} <= set(head.split())
+    assert len(row) <= columns
 
 
 @pytest.mark.parametrize("columns", range(36, 60))
