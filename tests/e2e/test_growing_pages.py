@@ -250,10 +250,12 @@ def test_a_conversation_is_about_the_project_in_which_it_began(council: Council)
         assert panel in html(nora.get(f"/workspace/{page}")), page
     assert panel in html(nora.get("/workspace/change/updateNote", params={"noteId": ids["note"]}))
     assert 'name="project"' not in html(nora.get(f"/workspace/notes/{ids['own']}"))
-    talk = sent(nora.post("/chat", data={"request": "When to sow?", "project": ids["project"]}))
+    request = "When to sow?\nAnd \u202ewhere?"
+    talk = sent(nora.post("/chat", data={"request": request, "project": ids["project"]}))
     stream = Stream(site.signed_in("nora"), f"{talk}.live")
     stream.until("after the last frost")
     page = html(nora.get(talk))
+    assert "<p>When to sow?\nAnd \\u202ewhere?</p>" in page, "nothing in it turns the reading"
     assert panel in page, "the next request is about it, too"
     assert "Herbs" in page
     assert sent(nora.post(talk, data={"request": "And when to reap?", "project": ids["project"]})) == talk
