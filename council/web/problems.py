@@ -41,6 +41,12 @@ _CODES: dict[int, WebCode] = {
 }  # fmt: skip
 
 
+_FIXES: dict[str, str] = {
+    "not_found": "see /openapi.json for the paths, or begin at /now",
+    "method_not_allowed": "see /openapi.json for the methods of this path",
+}
+
+
 class ProblemBody(BaseModel):
     """The body of every error."""
 
@@ -70,6 +76,7 @@ def problem(
 ) -> Response:
     """A response whose body says what is wrong, and how to mend it; `data` are further keys of the body. A browser gets a page
     with the same words."""
+    fix = fix or _FIXES.get(code, "")
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/"):
         page = templates().get_template("trouble.html").render(status=status, detail=detail, fix=fix)
         return HTMLResponse(page, status, headers)

@@ -74,8 +74,12 @@ def test_without_a_port_nothing_of_the_server_is_loaded(tmp_path: Path) -> None:
 
 def test_an_unknown_route_is_a_problem(served: tuple[Daemon, str]) -> None:
     _, url = served
-    assert problem(httpx2.get(f"{url}/nowhere"))["code"] == "not_found"
-    assert problem(httpx2.post(f"{url}/health"))["code"] == "method_not_allowed"
+    for refused, code, fix in (
+        (httpx2.get(f"{url}/nowhere"), "not_found", "see /openapi.json for the paths, or begin at /now"),
+        (httpx2.get(f"{url}/v1/runs/a%00b"), "not_found", "see /openapi.json for the paths, or begin at /now"),
+        (httpx2.post(f"{url}/health"), "method_not_allowed", "see /openapi.json for the methods of this path"),
+    ):
+        assert (problem(refused)["code"], problem(refused)["fix"]) == (code, fix)
 
 
 def test_a_page_that_calls_by_another_name_is_refused(served: tuple[Daemon, str]) -> None:
