@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -292,4 +293,6 @@ def _only(desk: Desk | None, given: str, matches: list[RunEntry], *, nothing: st
     if given == "last":
         first = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command file"
         raise RunNotFound(f"{nothing}{where} yet.", fix=fix if desk is None else first)
+    if desk is not None and find_all(desk, [given]):
+        fix = f"`council runs {shlex.quote(given)}` finds runs by their words"
     raise RunNotFound(f"{none} {given!r}{where}.", fix=fix)

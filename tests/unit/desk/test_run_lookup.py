@@ -50,6 +50,14 @@ def test_a_beginning_that_only_one_ended_run_has_means_it(desk: Desk) -> None:
 
 
 @pytest.mark.usefixtures("runs")
+def test_words_of_a_run_are_no_id_and_the_fix_names_the_list_that_finds_them(desk: Desk) -> None:
+    for given, fix in (("failed", "`council runs failed` finds"), ("nowhere", "`council runs` lists all runs")):
+        with pytest.raises(RunNotFound) as refused:
+            find_any(desk, given)
+        assert refused.value.fix.startswith(fix)
+
+
+@pytest.mark.usefixtures("runs")
 def test_last_is_the_last_that_left_a_page(desk: Desk) -> None:
     assert (find_ended(desk, "last"), find_any(desk, "last")) == (ONE, ONE)
 
