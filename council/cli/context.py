@@ -97,6 +97,13 @@ def state(ctx: typer.Context) -> CliState:
     return ctx.ensure_object(CliState)
 
 
+def named_folder(given: str | None) -> Path | None:
+    """Raises UsageError for an empty name, as of an unset variable: it would mean the working folder."""
+    if given is not None and not str(given).strip():
+        raise UsageError("the folder's name is empty.", fix="name a folder; `.` is this one")
+    return None if given is None else Path(given)
+
+
 def columns() -> int:
     """The width of tables: COLUMNS, else the terminal's, else 110; never less than 40."""
     return min(_MAX_COLUMNS, max(_MIN_COLUMNS, shutil.get_terminal_size((_USUAL_COLUMNS, 40)).columns))

@@ -33,13 +33,6 @@ def require_no_question(words: Sequence[str]) -> None:
         )
 
 
-def named_folder(given: str | None) -> Path | None:
-    """Raises UsageError for an empty name, as of an unset variable: it would mean the working folder."""
-    if given is not None and not str(given).strip():
-        raise UsageError("the folder's name is empty.", fix="name a folder; `.` is this one")
-    return None if given is None else Path(given)
-
-
 def checked(target: Path) -> Path:
     """The file that the bytes go to, a symbolic link followed. Raises UsageError for a place that cannot be a file."""
     target = target.resolve() if target.is_symlink() else target

@@ -19,8 +19,7 @@ from typer import completion as typer_completion
 from typer.main import get_command
 
 from council import __version__
-from council.cli.context import AsJson, CliState, state
-from council.cli.given_files import named_folder
+from council.cli.context import AsJson, CliState, named_folder, state
 from council.cli.groups import DEVELOP, KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.desk.all_systems import house
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError

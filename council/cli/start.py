@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import CliState, state
-from council.cli.given_files import named_folder
+from council.cli.context import CliState, named_folder, state
 from council.cli.run_control import print_answer
 from council.cli.validate import write_schemas
 from council.desk.drop_and_wait import Errand
