@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from council.commands.file_formats import PlainYaml, yaml_fault
 from council.commands.parsing import fault_in_words
-from council.errors import MissingContextError, PersonaError
+from council.errors import MissingContextError, PersonaError, UsageError
 from council.ids import STEWARD
 from council.markup import front_matter
 from council.proposals import nearest
@@ -231,6 +231,17 @@ def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
                     fix="give one of them another name",
                 )
     return called
+
+
+class AgentNotFound(UsageError):
+    """No agent has this role. It is one code on every door."""
+
+    code = "agent_not_found"
+    http_status = 404
+
+
+def agent_not_found(role: str, personas: Mapping[str, AgentManifest]) -> AgentNotFound:
+    return AgentNotFound(f"there is no agent {role.upper()} here.", fix=meant_agent(role, personas))
 
 
 def meant_agent(name: str, personas: Mapping[str, AgentManifest]) -> str:

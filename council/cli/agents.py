@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from council.agents.manifest import meant_agent
+from council.agents.manifest import agent_not_found
 from council.agents.memory_digest import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, aligned, print_json, require_yes, state, tell
 from council.cli.given_files import beginning_of
@@ -35,7 +35,7 @@ from council.desk.agent_memory import (
 from council.desk.agent_memory import forget as forget_all
 from council.desk.drop_and_wait import Errand
 from council.desk.run_lookup import find_ended
-from council.errors import EXIT_USAGE, STATUS_EXIT, CommandInvalid, PersonaError, UsageError
+from council.errors import EXIT_USAGE, STATUS_EXIT, CommandInvalid, UsageError
 from council.proposals import nearest
 from council.upkeep.system import beyond_forget
 
@@ -72,7 +72,7 @@ def show(
     found = state(ctx).desk().personas()
     manifest = found.get(role.upper())
     if manifest is None:
-        raise PersonaError(f"there is no agent {role.upper()} here.", fix=meant_agent(role, found))
+        raise agent_not_found(role, found)
     context = manifest.context
     fields = (context.required, context.optional, context.forbidden)
     required, optional, forbidden = (", ".join(words) or "nothing" for words in fields)

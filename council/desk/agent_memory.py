@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from council.agents.manifest import meant_agent
+from council.agents.manifest import agent_not_found
 from council.agents.memory import LoadedSession, Memory
 from council.agents.session_file import SESSION_ENDING, RememberedTask, Session, session_bytes
 from council.commands.file_formats import read_document
@@ -20,11 +20,11 @@ from council.storage.files import as_storage_failed
 
 
 def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
-    """Raises UsageError for a role that has neither memory nor persona: most likely a slip of the pen."""
+    """Raises AgentNotFound for a role that has neither memory nor persona: most likely a slip of the pen."""
     _require_plain(role, lane)
     memory = Memory(desk.home.session_states, desk.store)
     if not memory.path(role, lane).exists() and role not in (known := desk.personas()):
-        raise UsageError(f"there is no agent {role} here.", fix=meant_agent(role, known))
+        raise agent_not_found(role, known)
     return memory.look(role, lane)
 
 

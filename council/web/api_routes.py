@@ -22,6 +22,7 @@ from fastapi.security import APIKeyCookie, APIKeyHeader
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
+from council.agents.manifest import AgentNotFound
 from council.commands.file_formats import read_document
 from council.commands.schema import command_schema
 from council.commands.types import CommandTypes
@@ -43,7 +44,7 @@ from council.desk.window import ordered, require_success
 from council.desk.workspace_desk import change, look
 from council.engine.ledger import RunEntry
 from council.engine.receipts import Receipt
-from council.errors import CommandInvalid, CouncilError, UsageError
+from council.errors import CommandInvalid, CouncilError
 from council.events import AnyEvent, Event, SpeechPiece
 from council.knowledge.cortex.cortex import CortexAnswer, Scope
 from council.plans.plan import State
@@ -473,7 +474,7 @@ def agent(desk: DeskHere, asking: Administrator, role: str, lane: str = "main") 
     """An agent: its manifest, its instructions, and what it remembers in a lane. A `memory` command changes that."""
     manifest = desk.personas().get(role.upper())
     if manifest is None:
-        raise UsageError(f"there is no agent {role.upper()} here.", fix="GET /v1/council/agents lists them")
+        raise AgentNotFound(f"there is no agent {role.upper()} here.", fix="GET /v1/council/agents lists them")
     loaded = remembered(desk, manifest.role, lane)
     tasks = list(map(task_json, loaded.session.tasks))
     return {"agent": manifest.model_dump(mode="json"), "damage": loaded.damage, "tasks": tasks}

@@ -259,7 +259,7 @@ def test_what_is_the_houses_is_for_the_steward_and_administrators(site: Site) ->
         shown = boss.get(path)
         assert shown.status_code == 200, shown.text
         assert said in shown.text.replace('": ', '":')
-    assert refusal(boss.get("/v1/council/agents/NOBODY")) == (400, "usage")
+    assert refusal(boss.get("/v1/council/agents/NOBODY")) == (404, "agent_not_found")
     actions = {one["action"] for one in boss.get("/v1/audit", params={"limit": 500}).json()}
     assert {"key_added", "workspace_changed", "plan_applied"} & actions
 

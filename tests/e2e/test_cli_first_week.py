@@ -218,11 +218,12 @@ def test_agents_are_listed_and_shown(home: Path) -> None:
     assert "AUDITOR" in run_cli("agents", "list", cwd=home).stdout
     shown = json.loads(run_cli("agents", "show", "auditor", "--json", cwd=home).stdout)
     assert shown["instructions"].strip() in (home / "personas" / "auditor.md").read_text()
-    misspelled = run_cli("agents", "show", "auditr", cwd=home)
-    assert (misspelled.returncode, misspelled.stderr) == (
-        3,
-        "error (persona_invalid): there is no agent AUDITR here.\n  fix: did you mean AUDITOR?\n",
-    )
+    for group in ("agents", "memory"):
+        misspelled = run_cli(group, "show", "auditr", cwd=home)
+        assert (misspelled.returncode, misspelled.stderr) == (
+            2,
+            "error (agent_not_found): there is no agent AUDITR here.\n  fix: did you mean AUDITOR?\n",
+        )
 
 
 def test_memory_show_prints_the_tasks_and_the_very_digest_that_the_next_prompt_carries(
