@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -241,6 +242,15 @@ def test_the_stream_tells_each_event_of_a_long_log_once_and_then_the_new_ones(tm
                 told = list(itertools.islice(events_of(stream.iter_lines()), 1_202 - since))
             assert [event["event_id"] for event in told] == list(range(since + 1, 1_203))
             assert {event["event_type"] for event in told[-2:]} == {"round_settled"}
+
+
+@pytest.mark.parametrize("name", ["settler", "raider"])
+def test_an_example_player_without_a_server_says_so_in_one_line(name: str) -> None:
+    player = Path(__file__).parents[2] / "docs" / "players" / f"{name}.py"
+    words = [sys.executable, str(player), "http://127.0.0.1:1", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"http://127\.0\.0\.1:1: .+\n", done.stderr)
 
 
 def test_the_example_players_play(tmp_path: Path) -> None:
