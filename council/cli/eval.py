@@ -65,7 +65,11 @@ def evaluate(
         Path | None,
         typer.Option(help="Save all model calls and replies to this file, a cassette that can be evaluated again."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the report to this file, as Markdown.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write the report to this file, as Markdown."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", hidden=True, help="The older name of --output.")] = None,
     requests: Annotated[
         Path | None, typer.Option(help="With `routing`: a set of requests of your own, or a folder of them.")
     ] = None,
@@ -87,7 +91,8 @@ def evaluate(
     if str(folder) == "routing":
         evaluate_routing(desk, requests, limit, BudgetLimits(None, max_tokens, max_usd), as_json=as_json)
         return
-    out = checked(out) if out is not None else None
+    output = output or out
+    output = checked(output) if output is not None else None
 
     wanted = EvaluationRequest(folder, protocol, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume)
     if record is not None:
@@ -96,8 +101,8 @@ def evaluate(
     typer.echo(redact(readable_json(rendered.as_json(report)) if as_json else rendered.as_text(report)))
     if report.stopped.fix and not as_json:
         typer.echo(f"Fix: {redact(report.stopped.fix)}", err=True)
-    if out is not None:  # last: a disk that is full takes nothing away from what is shown
-        write_atomic(out, redact(rendered.as_markdown(report)).encode(), mode=0o644)
+    if output is not None:  # last: a disk that is full takes nothing away from what is shown
+        write_atomic(output, redact(rendered.as_markdown(report)).encode(), mode=0o644)
     if not_recorded is not None:
         raise not_recorded
     raise typer.Exit(_EXITS[report.stopped.why])

@@ -56,10 +56,12 @@ def report(
             help="The output file. Default: <run>.report.html in this folder. `-`: standard output.",
         ),
     ] = "",
+    out: Annotated[str, typer.Option("--out", hidden=True, help="The same as --output.")] = "",
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     html: Annotated[bool, typer.Option("--html", hidden=True, help="The only format; may be left out.")] = True,
     as_json: AsJson = False,
 ) -> None:
+    output = output or out
     if output == "-" and as_json:
         raise UsageError("standard output takes the page or the JSON object, not both.", fix="leave -o - or --json out")
     if output == "-" and show_it:

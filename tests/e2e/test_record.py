@@ -121,7 +121,7 @@ def test_an_answer_cannot_show_a_status_of_its_own(
 
 
 def html_of(home: Path, env: dict[str, str]) -> str:
-    done = run_cli("report", "last", "--output", "report.html", cwd=home, env=env)
+    done = run_cli("report", "last", "--out", "report.html", cwd=home, env=env)
     assert done.returncode == 0, done.stderr
     return (home / "report.html").read_text()
 
