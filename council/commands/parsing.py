@@ -64,6 +64,8 @@ _EXPECTED = {
     "int_parsing": "a whole number",
     "string_type": "text in quotes",
     "tuple_type": "a list in brackets",
+    "list_type": "a list in brackets",
+    "dict_type": "an object with keys",
     "model_type": "an object with keys",
     "model_attributes_type": "an object with keys",
     "bool_type": "true or false",

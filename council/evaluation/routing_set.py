@@ -21,7 +21,8 @@ from council.app import App
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration
 from council.budgets.spend import Spend
-from council.commands.file_formats import PlainYaml
+from council.commands.file_formats import PlainYaml, Problem, yaml_fault
+from council.commands.parsing import fault_in_words
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
 from council.conductor.routing import NONE, AgentPicks, Route, by_name, route_parts
@@ -82,11 +83,16 @@ class RoutingReport(msgspec.Struct, frozen=True):
 
 def read_set(path: Path, agents: Sequence[AgentManifest]) -> tuple[RoutingSet, tuple[AgentManifest, ...]]:
     """The set, and all agents to route among. Raises UsageError for a file that is none."""
+    fix = "see docs/conductor.md for its keys"
     try:
         found = RoutingSet.model_validate(yaml.load(path.read_text(encoding="utf-8"), PlainYaml))  # noqa: S506
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        fix = "see docs/conductor.md for its keys"
-        raise UsageError(f"{path.name} is no set of requests ({type(error).__name__}).", fix=fix) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        why = yaml_fault(error) if isinstance(error, yaml.YAMLError) else getattr(error, "strerror", "it is not UTF-8")
+        raise UsageError(f"{path.name} is no set of requests: {why}.", fix=fix) from error
+    except ValidationError as error:
+        detail = error.errors()[0]
+        fault = Problem(fault_in_words(detail)[0], fix, ".".join(map(str, detail["loc"])))
+        raise UsageError(f"{path.name} is no set of requests: {fault.sentence}.", fix=fix) from error
     own = {agent.id for agent in agents}
     added = tuple(
         AgentManifest(id=id, role=id.upper().replace("-", "_"), purpose=purpose, scope="task", instructions=purpose)
