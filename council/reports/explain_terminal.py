@@ -15,6 +15,7 @@ from rich.text import Text
 
 from council.reports import explain_words as words
 from council.reports.explain import AgentShare, Explanation
+from council.turns.account import StanceEntry
 from council.turns.costs import told_cost
 
 _STATUS_STYLES = {
@@ -35,6 +36,7 @@ _MARKS = {
 _BAR_CHARS = 16
 _MIN_BAR_CHARS = 6  # a shorter one shows nothing that the figures do not
 _SPARE = (">thought", ">cached", ">out", ">in", ">time")  # what a narrow terminal does without, in this order
+_NARROW = 60  # columns
 _INDENT = 2
 _BETWEEN = 2  # columns of a table are apart by as many characters
 
@@ -101,7 +103,7 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
             )
         yield section("Who read what", [table])
     if any(stance.key for stance in told.stances):
-        yield section("Where they stood", [_stances(told)])
+        yield section("Where they stood", [stances_table(told.stances, columns)])
     if told.changes:
         lines = []
         for change in told.changes:
@@ -184,15 +186,22 @@ def _timeline(moments: Sequence[words.Moment]) -> Table:
     return table
 
 
-def _stances(told: Explanation) -> Table:
-    table = table_of(">round", "agent", "position", ">confidence", "evidence")
-    for stance in told.stances:
-        who = stance.role + (", devil's advocate" if stance.advocate else "")
+def stances_table(stances: Sequence[StanceEntry], columns: int) -> Table:
+    """A row for each stance. A narrow terminal breaks a name between its words alone, a very narrow one has no confidence."""
+    headings, rows = [">round", "agent", "position", ">confidence", "evidence"], list[tuple[str | Text, ...]]()
+    for stance in stances:
+        who = Text(stance.role + (", devil's advocate" if stance.advocate else ""))
         if not stance.key:
-            table.add_row(str(stance.round), Text(who), Text("not stated", "dim"), "", "")
+            rows.append((str(stance.round), who, Text("not stated", "dim"), "", ""))
             continue
-        held, evidence = words.plain(stance.position), ", ".join(stance.evidence) or "none named"
-        table.add_row(str(stance.round), Text(who), Text(held), f"{stance.confidence:.2f}", Text(evidence))
+        evidence = ", ".join(stance.evidence) or "none named"
+        position = Text(words.plain(stance.position))
+        rows.append((str(stance.round), who, position, f"{stance.confidence:.2f}", Text(evidence)))
+    if columns < _NARROW:
+        headings, rows = [*headings[:3], headings[4]], [(*row[:3], row[4]) for row in rows]
+    table = _filled(table_of(*headings), rows)
+    if _width_of(table, columns) > columns - _INDENT:
+        table.columns[1].width = max((len(f"{stance.role},") for stance in stances), default=0)
     return table
 
 
