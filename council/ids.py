@@ -9,7 +9,7 @@ import secrets
 import time
 import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol
 
 # Characters that show nothing, or turn or steer what is shown: the inside of a class for `re`. No C0 controls.
@@ -19,6 +19,8 @@ UNSEEN = (
 )
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 SLUG_CHARS = 60
+TO_THE_MINUTE, TO_THE_SECOND = "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"
+_TIMESTAMP = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?Z")
 _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u to misread
 
 
@@ -75,6 +77,18 @@ def timestamp(moment: datetime) -> str:
 def timestamp_of(ms: int) -> str:
     """Milliseconds since the epoch as `timestamp` writes them."""
     return timestamp(datetime.fromtimestamp(ms / 1000, UTC))
+
+
+def local_times(text: str, zone: tzinfo | None, form: str = TO_THE_MINUTE) -> str:
+    """The text with its timestamps as a person reads them, in that zone: `2026-11-20 23:54`. None is the machine's."""
+
+    def local(found: re.Match[str]) -> str:
+        try:
+            return f"{datetime.fromisoformat(found.group()).astimezone(zone):{form}}"
+        except (ValueError, OverflowError):  # digits that are no time
+            return found.group()
+
+    return _TIMESTAMP.sub(local, text)
 
 
 def epoch_ms(clock: Clock) -> int:

@@ -36,6 +36,7 @@ from council.desk.agent_memory import forget as forget_all
 from council.desk.drop_and_wait import Errand
 from council.desk.run_lookup import find_ended
 from council.errors import EXIT_USAGE, STATUS_EXIT, CommandInvalid, UsageError
+from council.ids import local_times
 from council.proposals import nearest
 from council.upkeep.system import beyond_forget
 
@@ -96,7 +97,8 @@ _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of command
 @memory.command("show")
 def show_memory(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
     """Print the remembered tasks, and the digest of them that prompts contain."""
-    loaded = remembered(state(ctx).desk(), role.upper(), lane)
+    desk = state(ctx).desk()
+    loaded = remembered(desk, role.upper(), lane)
     session, carried = loaded.session, digest(without_rehearsals(loaded.session))
     tasks = [task_json(task) | {"messages": len(task.messages)} for task in session.tasks]
     told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": carried, "tasks": tasks}
@@ -108,7 +110,9 @@ def show_memory(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: 
     lines += [f"{session.role}, lane {session.lane}, {count}", ""]
     for task in session.tasks:
         held = f"{len(task.messages)} messages{', rehearsed' if task.rehearsed else ''}"
-        lines.append(f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({held})")
+        lines.append(
+            f"  {task.run_id}  {task.status:<9}  {local_times(task.finished, desk.zone)}  {task.title} ({held})"
+        )
     rehearsed = digest(session) if any(task.rehearsed for task in session.tasks) else ""
     for who, words in (("A language model", carried), ("A rehearsal", rehearsed)):
         lines += ["", f"{who} sees:", "", words.rstrip()] if words else []

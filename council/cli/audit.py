@@ -15,6 +15,7 @@ from council.desk.audit_verification import FileState, audit_of, chain_report, r
 from council.desk.audit_verification import accept as accept_files
 from council.desk.audit_verification import renew as renew_chain
 from council.errors import EXIT_FAILED
+from council.ids import TO_THE_SECOND, local_times
 from council.safety.untrusted import plain_line
 
 app = typer.Typer(no_args_is_help=True)
@@ -29,14 +30,15 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """Print the last records, oldest first."""
-    with audit_of(state(ctx).desk()) as log:
+    desk = state(ctx).desk()
+    with audit_of(desk) as log:
         records = log.tail(count) if log is not None else []
     lines = []
     for record in records:
         where = f"  run {record.run_id}" if record.run_id else ""
         detail = "[forgotten]" if record.detail is None else plain_line(record.detail, 400)
         action = f"{record.kind:<11} {record.action:<20} {record.actor}"
-        lines.append(f"{record.seq:>6}  {record.at}  {action}{where}  {detail}")
+        lines.append(f"{record.seq:>6}  {local_times(record.at, desk.zone, TO_THE_SECOND)}  {action}{where}  {detail}")
     tell({"records": list(map(record_json, records))}, lines or ["No record yet."], as_json=as_json)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from council.cli.context import AsJson, print_notes, state, tell
 from council.desk.cortex_index import ask_index, state_of_index, update_index
+from council.ids import local_times
 from council.knowledge.cortex.cortex import Scope
 from council.knowledge.cortex.index import Status
 from council.lines_and_pages import spelled
@@ -68,10 +69,12 @@ def query(
 @app.command()
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the index contains, and how many files have changed since."""
-    shown, writer = state_of_index(state(ctx).desk())
+    desk = state(ctx).desk()
+    shown, writer = state_of_index(desk)
     lines = []
     for scope, held in shown.items():
-        since = f"{held.pending} changed since, refreshed {held.refreshed or 'never'}, {held.index_bytes:,} bytes"
+        refreshed = local_times(held.refreshed, desk.zone) or "never"
+        since = f"{held.pending} changed since, refreshed {refreshed}, {held.index_bytes:,} bytes"
         lines += [f"{scope:<7} {_holds(held)}", f"        {since}"]
     lines += [f"process {writer.get('pid', '?')} is indexing"] if writer is not None else []
     tell({"writer": writer} | {scope: _held(held) for scope, held in shown.items()}, lines, as_json=as_json)

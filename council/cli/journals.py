@@ -137,7 +137,7 @@ def journal(
     require_journal(desk, run_id)
     records = desk.ledger.records(run_id)
     if not as_jsonl:
-        show(records, sys.stdout, columns=columns(), coloured=cli.coloured)
+        show(records, sys.stdout, columns=columns(), coloured=cli.coloured, zone=desk.zone)
         return
     for record in records:  # byte for byte as they were recorded, but harmless on a terminal
         line = msgspec.json.encode(record)

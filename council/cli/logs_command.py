@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from council.cli.context import state
 from council.daemon.terminal import event_line
 from council.desk.run_lookup import find_ended, receipt_of
 from council.events import AnyEvent
+from council.ids import TO_THE_SECOND, local_times
 from council.logs import LOG_FILES
 from council.safety.untrusted import plain_line
 from council.typed_json import convert
@@ -50,7 +52,7 @@ def logs(
                 record = json.loads(line)
             if not isinstance(record, dict) or not str(record.get("run_id", "")).startswith(run):
                 return ""
-        return line if as_json else readable(line)
+        return line if as_json else readable(line, desk.zone)
 
     # NOTE: what is followed is opened before the old lines are read, so that no line falls between the two.
     followed = GrowingFile(path)
@@ -61,7 +63,7 @@ def logs(
     if run and count and not lines and not follow:
         receipt = receipt_of(desk, find_ended(desk, run))  # raises RunNotFound where there is no such run
         pruned = receipt.pruned and f"; the run was pruned on {receipt.pruned.at} by {receipt.pruned.by}"
-        ended = f"(ended {receipt.finished}){pruned or ''}"
+        ended = local_times(f"(ended {receipt.finished}){pruned or ''}", desk.zone)
         typer.echo(f"The log no longer has a line of run {receipt.run_id} {ended}.", err=True)
     while follow:
         for text in filter(None, map(shown, followed.new_lines())):
@@ -114,8 +116,8 @@ class GrowingFile:
         return status.st_ino, status.st_size
 
 
-def readable(line: str) -> str:
-    """One line of the log for a person; empty for what only programs follow. What is not JSON stays as it is."""
+def readable(line: str, zone: tzinfo | None) -> str:
+    """One line of the log for a person, its time in `zone`; empty for what only programs follow. What is not JSON stays."""
     try:
         record: Any = json.loads(line)
     except ValueError:
@@ -139,4 +141,4 @@ def readable(line: str) -> str:
         message = plain_line(str(record.get("message", "")), 1_000)
         words = "\n    ".join([f"{source}: {message}", *(plain_line(part, 500) for part in details)])
     where = f"{record['run_id']}  " if record.get("run_id") else ""
-    return f"{record['time'][:10]} {record['time'][11:19]}Z  {where}{words}"
+    return f"{local_times(record['time'], zone, TO_THE_SECOND)}  {where}{words}"

@@ -13,6 +13,7 @@ import typer
 from council.cli.context import AsJson, Yes, first_of, print_notes, require_yes, state, tell
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
+from council.ids import local_times
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 _COLOURS = {"mended": "green", "waits": "cyan", "left": "yellow"}
@@ -42,7 +43,9 @@ def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False)
     freed = sum(one.bytes for one in gone)
     told = {"dry_run": dry_run, "pruned": list(map(asdict, gone)), "bytes": freed}
     told |= {"removed": pruning.removed, "failed": [], "kept": pruning.kept}
-    lines = [f"{one.run_id}  ended {one.finished}  {one.bytes:>12,} bytes  {one.by}" for one in gone]
+    lines = [
+        f"{one.run_id}  ended {local_times(one.finished, desk.zone)}  {one.bytes:>12,} bytes  {one.by}" for one in gone
+    ]
     removed = "would be removed" if dry_run else "removed"
     lines += [f"{run_id}  receipt {removed}" for run_id in pruning.removed]
     days = "unset" if settings.keep_days is None else f"{settings.keep_days:,}"

@@ -11,6 +11,7 @@ import typer
 from council.cli.context import AsJson, CliState, print_json, state, table, tell
 from council.cli.run_control import Receipted
 from council.cli.waiting import obey, print_receipt
+from council.desk.desk import Desk
 from council.desk.plan_lookup import (
     awaits_resume,
     edited,
@@ -26,7 +27,7 @@ from council.desk.plan_lookup import (
     told_result,
 )
 from council.errors import EXIT_FAILED, CommandInvalid, UsageError
-from council.ids import STEWARD, Principal
+from council.ids import STEWARD, Principal, local_times
 from council.plans.approval import decision_of
 from council.plans.plan import Plan
 from council.plans.register import newest_plans, waiting_plans
@@ -116,7 +117,7 @@ def list_(
     plans = newest_plans(desk.store, _LISTED, user) if every else [
         one for one in waiting_plans(desk.store, at) if user in (None, one.principal)
     ]  # fmt: skip
-    rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), plan.name) for plan in plans]
+    rows = [(plan.plan_id, plan.state(at), plan.principal, _local(desk, plan.created_ms), plan.name) for plan in plans]
     lines = table(("PLAN", "STATE", "FOR", "SINCE", "TITLE"), rows, "No plan waits for a decision.")
     tell({"plans": list(map(plan_json, plans))}, lines, as_json=as_json)
 
@@ -158,7 +159,8 @@ def confirm(
     obey(cli.desk(), "confirm", user, plan=found.plan_id, edits=_edits(edit or [], found), leave_out=leave_out or [])
     confirmed = find_plan(cli.desk(), found.plan_id)
     token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
-    applies = f"“{confirmed.name}” is confirmed until {until}: {decision_of('apply', confirmed)} applies it."
+    ends = local_times(until, cli.desk().zone)
+    applies = f"“{confirmed.name}” is confirmed until {ends}: {decision_of('apply', confirmed)} applies it."
     lines = [applies, "With this token a program may apply it for the steward:", token]
     tell(plan_json(confirmed) | {"token": token, "until": until}, lines, as_json=as_json)
 
@@ -232,7 +234,7 @@ def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
 
 def _show(cli: CliState, plan: Plan) -> None:
     at = now_ms()
-    typer.echo(f"{plan.plan_id}  {plan.state(at)}, for {plan.principal}, since {moment(plan.created_ms)}")
+    typer.echo(f"{plan.plan_id}  {plan.state(at)}, for {plan.principal}, since {_local(cli.desk(), plan.created_ms)}")
     advice, older = plan.advice, revised_by(cli.desk(), plan)
     new, gone = redrafted(plan, older)
     lines = [advice.title, *([f"Why: {advice.rationale}"] if advice.rationale else [])]
@@ -264,21 +266,24 @@ def _show(cli: CliState, plan: Plan) -> None:
 def _next(cli: CliState, plan: Plan, at: int) -> str:
     match plan.state(at):
         case "draft":
-            return (
-                f"It waits until {moment(plan.expires_ms)}: {decision_of('confirm', plan)}, or the same with `reject`."
-            )
+            expires = _local(cli.desk(), plan.expires_ms)
+            return f"It waits until {expires}: {decision_of('confirm', plan)}, or the same with `reject`."
         case "confirmed" if plan.handed_ms is not None and awaits_resume(cli.desk(), plan):
             return f"It was handed to a run. The run has ended; `council resume {plan.run_id}` goes on with it."
         case "confirmed" if plan.handed_ms is not None:
             return "It was handed to a run, which applies it: `council status` shows the runs."
         case "confirmed":
-            return f"It is confirmed until {moment(plan.confirmed_until_ms)}: {decision_of('apply', plan)}."
+            return f"It is confirmed until {_local(cli.desk(), plan.confirmed_until_ms)}: {decision_of('apply', plan)}."
         case "applied" if not any(result.inverse for result in plan.results):
             return "It was applied, and cannot be undone."
         case "applied" if at <= plan.undo_until_ms:
-            return f"It can be undone until {moment(plan.undo_until_ms)}: {decision_of('undo', plan)}."
+            return f"It can be undone until {_local(cli.desk(), plan.undo_until_ms)}: {decision_of('undo', plan)}."
         case "applied":
             return "It was applied more than ten minutes ago, so it cannot be undone."
         case other:
             told = {"expired": "has expired", "failed": "failed"}.get(other, f"was {other}")
             return f"It {told}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
+
+
+def _local(desk: Desk, ms: int | None) -> str:
+    return local_times(moment(ms), desk.zone)

@@ -17,7 +17,7 @@ from council.cli.given_files import checked
 from council.desk.replays import explained
 from council.desk.run_lookup import find_all, first_moment
 from council.errors import UsageError
-from council.ids import escape_unseen
+from council.ids import escape_unseen, local_times
 from council.reports.explain_terminal import show as show_explanation
 from council.reports.html_report import render_html
 from council.reports.stats import stats as sum_up
@@ -41,7 +41,7 @@ def explain(ctx: typer.Context, run: Run = "last", as_json: _AsJson = False) -> 
     if as_json:
         typer.echo(escape_unseen(msgspec.json.encode(found.explanation).decode()))
         return
-    show_explanation(found.explanation, sys.stdout, columns=columns(), coloured=cli.coloured)
+    show_explanation(found.explanation, sys.stdout, columns=columns(), coloured=cli.coloured, zone=cli.desk().zone)
 
 
 def report(
@@ -104,12 +104,11 @@ def runs(
 ) -> None:
     desk = state(ctx).desk()
     found = find_all(desk, words or (), since=since, lane=lane)
-    zone = desk.zone
     kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
     told = {"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)}
     rows = []
     for entry in found[:count]:
-        admitted = f"{datetime.fromisoformat(entry.created).astimezone(zone):%Y-%m-%d %H:%M}"
+        admitted = local_times(entry.created, desk.zone)
         cost = told_cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else ""
         page, title = plain_line(entry.artifact, _MAX_PATH_CHARS), plain_line(entry.title, _MAX_TITLE_CHARS)
         rows.append((entry.run_id, admitted, entry.status, cost, page, title))
@@ -128,8 +127,8 @@ def stats(ctx: typer.Context, since: _Since = "", as_json: _AsJson = False) -> N
     cli = state(ctx)
     desk = cli.desk()
     first = first_moment(since, datetime.now(UTC), desk.zone)
-    found = sum_up(desk.ledger.since(first), first)
+    found = sum_up(desk.ledger.since(first), first, UTC if as_json else desk.zone)
     if as_json:
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return
-    show_sums(found, sys.stdout, columns=columns(), coloured=cli.coloured, plots=sys.stdout.isatty())
+    show_sums(found, sys.stdout, columns=columns(), coloured=cli.coloured, plots=sys.stdout.isatty(), zone=desk.zone)

@@ -17,6 +17,7 @@ from council.desk.drop_and_wait import wait_for_end
 from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run, words_of
 from council.engine.receipts import Receipt
 from council.errors import UsageError
+from council.ids import local_times
 from council.settings.model_names import model_spelling
 from council.storage.files import FileLock
 
@@ -118,7 +119,8 @@ def print_answer(cli: CliState, receipt: Receipt, *, brief: bool = False) -> Non
             typer.echo(f"Changed since the council read them: {', '.join(changed)}.")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
-        typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")
+        at = local_times(receipt.pruned.at, cli.desk().zone)
+        typer.echo(f"Pruned on {at} by {receipt.pruned.by}: the journal is gone, {kept}.")
 
 
 def _steered(

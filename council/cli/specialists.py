@@ -29,7 +29,7 @@ from council.desk.specialists_desk import (
     versions,
 )
 from council.engine.receipts import Receipt
-from council.ids import STEWARD, readable_json
+from council.ids import STEWARD, local_times, readable_json
 from council.safety.untrusted import plain_line
 from council.specialists.lifecycle import lacks
 from council.specialists.specialist_registry import Specialist
@@ -82,6 +82,7 @@ def show(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_json
             lines.append(f"{name}: {_plain(value if isinstance(value, str) else readable_json(value))}")
     lines.append("versions:")
     lines += [f"  {each.version}. {moment(each.created_at)}  {_plain(each.change)}" for each in known]
+    lines = [local_times(line, desk.zone) for line in lines]
     tell(specialist_json(one, desk.settings.model) | {"versions": told}, lines, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ from council.cli.context import AsJson, first_of, state, tell
 from council.desk.overview import FIRST_QUESTION, overview
 from council.engine.records import waited_for
 from council.errors import StorageFailed
-from council.ids import STEWARD
+from council.ids import STEWARD, local_times
 from council.safety.untrusted import plain_line
 
 _SHOWN_PLANS = 10
@@ -33,7 +33,8 @@ def _names(files: list[str]) -> str:
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     unread: list[StorageFailed] = []
-    view = overview(state(ctx).desk(), unread)
+    desk = state(ctx).desk()
+    view = overview(desk, unread)
     lines = [f"home    {view.home}"]
     if view.daemon is None:
         lines.append("daemon  not running (start it with `council run`)")
@@ -46,8 +47,10 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     for run in view.runs:
         lines.append(f"  {run['run_id']}  {progress_line(run)}: {run['title']}")
         if run["status"] == "waiting" and run.get("error"):
-            sooner = "" if run.get("waiting_for") == "answer" else f", or `council resume {run['run_id']}`"
-            lines.append(f"    until {run['until']}{sooner}: {run['error']}")
+            sooner = (
+                "" if run.get("waiting_for") == "answer" else f"; `council resume {run['run_id']}` continues it sooner"
+            )
+            lines.append(f"    It waits until {local_times(run['until'], desk.zone)}{sooner}. Reason: {run['error']}")
     if (more := (view.unfinished or 0) - len(view.runs)) > 0:
         lines.append(f"  … and {more} more that have not ended")
     lines += [f"  {plain_line(file['file'], 255)} stays in the inbox: {file['error']}" for file in view.unadmitted]
@@ -67,7 +70,8 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         ways = [f"`council plans{'' if name == STEWARD.id else f' --user {name}'}`" for name in whose]
         lines.append(f"plans   wait for a decision; {', '.join(ways)} walk{'s' if len(ways) == 1 else ''} through them")
     for plan in view.plans[:_SHOWN_PLANS]:
-        lines.append(f"  {plan['plan']}  {plan['state']} since {plan['since']}, for {plan['for']}: {plan['title']}")
+        since = local_times(plan["since"], desk.zone)
+        lines.append(f"  {plan['plan']}  {plan['state']} since {since}, for {plan['for']}: {plan['title']}")
     if (more := len(view.plans) - _SHOWN_PLANS) > 0:
         lines.append(f"  … and {more} more")
     if view.recent:

@@ -19,7 +19,7 @@ from council.commands.models import USER_PATTERN
 from council.desk.credentials import expiry_of
 from council.desk.window import sign_in_link
 from council.errors import UsageError
-from council.ids import STEWARD
+from council.ids import STEWARD, local_times
 from council.safety.untrusted import spelled_out
 from council.users import api_keys
 from council.users.enrolment import add_user, change_roles
@@ -156,9 +156,13 @@ def add_key(
 @keys.command("list")
 def list_keys(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the keys, without the keys themselves."""
-    found = api_keys.keys_of_people(state(ctx).desk().store)
+    desk = state(ctx).desk()
+    found = api_keys.keys_of_people(desk.store)
     ends = [f"revoked {key.revoked}" if key.revoked else key.expires and f"until {key.expires}" for key in found]
-    rows = [(key.key_id, key.owner, key.created, end) for key, end in zip(found, ends, strict=True)]
+    rows = [
+        [local_times(cell, desk.zone) for cell in (key.key_id, key.owner, key.created, end)]
+        for key, end in zip(found, ends, strict=True)
+    ]
     lines = aligned(rows) or ["No key yet: `council keys add` makes one."]
     tell({"keys": list(map(asdict, found))}, lines, as_json=as_json)
 

@@ -12,8 +12,9 @@ import typer
 
 from council.cli.context import AsJson, Yes, print_notes, require_yes, state, tell
 from council.desk.credentials import expiry_of, own_vault, removable_keys, stored_credentials
+from council.desk.desk import Desk
 from council.errors import EXIT_FAILED, UsageError
-from council.ids import STEWARD
+from council.ids import STEWARD, local_times
 from council.keys.key_sources import all_home_keys, keys_folder
 from council.redaction import Secret, is_recognisable
 from council.users.people import require_user, user_of
@@ -53,7 +54,7 @@ def set_(
     if not value:
         raise UsageError("the value is empty.", fix="give it on standard input: `council vault set NAME < file`")
     with desk.safe() as safe:
-        _print([safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
+        _print(desk, [safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
     if not is_recognisable(value.reveal()):
         print_notes(f"{place} is too short, or a plain word: redaction cannot tell it from other text.")
 
@@ -61,7 +62,8 @@ def set_(
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List all credentials, without their values."""
-    _print(stored_credentials(state(ctx).desk()), as_json=as_json)
+    desk = state(ctx).desk()
+    _print(desk, stored_credentials(desk), as_json=as_json)
 
 
 @app.command()
@@ -148,19 +150,19 @@ def import_(
     rows = read_rows(file, key)
     desk = cli.desk()
     with desk.safe() as safe:
-        _print(safe.vault().set_all(rows), as_json=as_json)
+        _print(desk, safe.vault().set_all(rows), as_json=as_json)
     for user in sorted({row.place.user for row in rows} - {STEWARD.id}):
         if user_of(desk.store, user) is None:
             told = f"there is no user {user}: their rows are kept, and `council users add {user}` makes one"
             typer.echo(f"warning: {told}", err=True)
 
 
-def _print(entries: Any, *, as_json: bool) -> None:
+def _print(desk: Desk, entries: Any, *, as_json: bool) -> None:
     lines = []
     for entry in entries:
-        expiry = f"until {entry.expires_at}" if entry.expires_at else ""
-        known = f"{entry.place!s:<40} version {entry.version:<4} {entry.created_at}"
-        lines.append(f"{known}  {entry.kid} {expiry}".rstrip())
+        created, ends = (local_times(at, desk.zone) for at in (entry.created_at, entry.expires_at))
+        expiry = f"until {ends}" if ends else ""
+        lines.append(f"{entry.place!s:<40} version {entry.version:<4} {created}  {entry.kid} {expiry}".rstrip())
     tell({"credentials": list(map(_plain, entries))}, lines or ["The vault is empty."], as_json=as_json)
 
 

@@ -4,6 +4,7 @@ before it is shown, and never read as markup."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import tzinfo
 from io import StringIO
 from typing import TextIO
 
@@ -13,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from council.ids import local_times
 from council.reports import explain_words as words
 from council.reports.explain import AgentShare, Explanation
 from council.turns.account import StanceEntry
@@ -41,9 +43,9 @@ _INDENT = 2
 _BETWEEN = 2  # columns of a table are apart by as many characters
 
 
-def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bool) -> None:
-    """Prints the whole explanation, `columns` wide."""
-    print_all(_parts(explanation, columns), stream, columns=columns, coloured=coloured)
+def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bool, zone: tzinfo | None) -> None:
+    """Prints the whole explanation, `columns` wide, its times in `zone`."""
+    print_all(_parts(explanation, columns, zone), stream, columns=columns, coloured=coloured)
 
 
 def print_all(parts: Iterable[RenderableType], stream: TextIO, *, columns: int, coloured: bool) -> None:
@@ -68,10 +70,10 @@ def _console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
     )
 
 
-def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
+def _parts(told: Explanation, columns: int, zone: tzinfo | None) -> Iterator[RenderableType]:
     status = Text(told.status, _STATUS_STYLES.get(told.status, "bold cyan"))
     about = Text.assemble(f"run {told.run_id}  ", status, "  ", (" · ".join(words.status_line(told)), "dim"))
-    lines = [Text(words.plain(told.title), "bold"), about, Text(words.time_line(told), "dim")]
+    lines = [Text(words.plain(told.title), "bold"), about, Text(words.time_line(told, zone), "dim")]
     if told.artifact and not told.live:
         lines.append(Text(f"page {words.plain(told.artifact)}", "dim"))
     yield Group(*lines)
@@ -79,7 +81,7 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
         yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
     code = f"{told.why.code}  " if told.status == "failed" else ""  # what docs/trouble.md is read by
-    lines = [Text.assemble((code, "bold"), words.plain(told.why.sentence, 1_000), saved)]
+    lines = [Text.assemble((code, "bold"), local_times(words.plain(told.why.sentence, 1_000), zone), saved)]
     lines += [faint(f"fix: {words.plain(told.why.fix, 500)}")] if told.why.fix else []
     if told.decision is not None:
         instead = ""
@@ -91,7 +93,7 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     if told.agents:
         sums = [faint(words.spent_line(told)), faint(words.charged_line(told))]
         yield section("Who spent what", [agents_table(told.agents, columns), *sums])
-    yield section("What happened", [_timeline(words.timeline(told))])
+    yield section("What happened", [_timeline(words.timeline(told), zone)])
     if told.reads:
         table = table_of("id", "what", "asked by", "brought")
         for read in told.reads:
@@ -111,10 +113,12 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
             lines.append(Text.assemble((f"{change.role}, round {change.round}: ", "bold"), how))
         yield section("Changes of mind", lines)
     if told.retries or told.waits:
-        table = table_of("at (UTC)", ">waited", "what", "what was said")
+        table = table_of("at", ">waited", "what", "what was said")
         for moment in words.delays(told):
             waited = words.duration(moment.seconds) if moment.seconds is not None else "still waits"
-            table.add_row(Text(words.clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
+            table.add_row(
+                Text(words.clock(moment.at_ms, zone), "dim"), waited, Text(moment.what), Text(moment.detail, "dim")
+            )
         yield section("Retries and waits", [table])
     if told.mended:
         repairs = (f"{words.call_of(m.role, m.round)}: {words.mended_words(m)}" for m in told.mended)
@@ -172,8 +176,8 @@ def _filled(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
     return table
 
 
-def _timeline(moments: Sequence[words.Moment]) -> Table:
-    table = table_of("at (UTC)", ">took", "", "")
+def _timeline(moments: Sequence[words.Moment], zone: tzinfo | None) -> Table:
+    table = table_of("at", ">took", "", "")
     for moment in moments:
         sign, style = _MARKS[moment.mark]
         what = Text(moment.what, "bold" if moment.mark == "attempt" else "")
@@ -182,7 +186,7 @@ def _timeline(moments: Sequence[words.Moment]) -> Table:
         if moment.faint:
             what.stylize("dim")
         took = words.duration(moment.seconds) if moment.seconds is not None else ""
-        table.add_row(Text(words.clock(moment.at_ms), "dim"), Text(took), Text(sign, style), what)
+        table.add_row(Text(words.clock(moment.at_ms, zone), "dim"), Text(took), Text(sign, style), what)
     return table
 
 

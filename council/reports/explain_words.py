@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from council.artifacts.render import without_brackets
 from council.engine.records import WAITS
 from council.engine.run_records import AUDIT_HEAD, FINISH
+from council.ids import local_times
 from council.lines_and_pages import spelled
 from council.reports.explain import AgentShare, CallEntry, Explanation
 from council.reports.timeline import StepEntry
@@ -107,11 +108,11 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes:02} min"
 
 
-def clock(ms: int | None) -> str:
-    """The time of day (UTC) to a tenth of a second."""
+def clock(ms: int | None, zone: tzinfo | None = UTC) -> str:
+    """The time of day to a tenth of a second."""
     if ms is None:
         return NOT_KNOWN
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    moment = datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone)
     return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"
 
 
@@ -302,9 +303,9 @@ def charged_line(explanation: Explanation) -> str:
     )
 
 
-def time_line(explanation: Explanation) -> str:
+def time_line(explanation: Explanation, zone: tzinfo | None = UTC) -> str:
     times = explanation.times
-    began = times.created.replace("T", " ").replace("Z", "")
+    began = local_times(times.created, zone) + (" UTC" if zone is UTC else "")
     parts = [f"queued {duration(times.queued_s)}", f"at work {duration(times.working_s)}"]
     parts += [f"{duration(times.retries_s)} of it between tries"] if times.retries_s else []
     parts += [f"parked {duration(times.waiting_s)}"] if explanation.waits else []
@@ -313,4 +314,4 @@ def time_line(explanation: Explanation) -> str:
     rest_s = (times.total_s or 0.0) - known_s
     parts += [f"between steps {duration(rest_s)}"] if rest_s >= 0.01 else []
     total = f"{duration(times.total_s)} in all" if times.total_s is not None else "no time is known"
-    return f"{began} UTC, {total}: {', '.join(parts)}"
+    return f"{began}, {total}: {', '.join(parts)}"

@@ -4,6 +4,7 @@ shown, and never read as markup."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import TextIO
 
 import msgspec
@@ -18,9 +19,9 @@ _NAME_CHARS = 40  # of a step; `tools` and `refused` are appended to a turn's
 _BEGINNING_CHARS = 200  # more than a line of any terminal has room for beside the other columns
 
 
-def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: bool) -> None:
-    """Prints the records, `columns` wide. `bytes` is the size of each as JSON."""
-    table = table_of(">no", "at (UTC)", "kind", "name", ">bytes", "begins")
+def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: bool, zone: tzinfo | None) -> None:
+    """Prints the records, `columns` wide, their times in `zone`. `bytes` is the size of each as JSON."""
+    table = table_of(">no", "at", "kind", "name", ">bytes", "begins")
     for column in table.columns:
         column.no_wrap, column.overflow = True, "ellipsis"
     table.expand, table.columns[-1].ratio = True, 1
@@ -44,5 +45,5 @@ def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: b
                 name, at_ms = record.retry_from, milliseconds(record.at)
         kind, size = str(record.__struct_config__.tag), number(len(msgspec.json.encode(record)))
         name, beginning = plain(name, _NAME_CHARS), plain(text, _BEGINNING_CHARS)
-        table.add_row(number(index), clock(at_ms), kind, Text(name), size, faint(beginning))
+        table.add_row(number(index), clock(at_ms, zone), kind, Text(name), size, faint(beginning))
     print_all([table], stream, columns=columns, coloured=coloured)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
 from council.engine.ledger import RunEntry
+from council.ids import local_times
 
 FORMAT = 2  # raised when a key of the JSON changes its meaning or goes
 
@@ -36,7 +37,7 @@ class OfModel(msgspec.Struct, frozen=True):
 
 
 class OfDay(msgspec.Struct, frozen=True):
-    """A day (UTC) by admission."""
+    """A day by admission: of UTC in the JSON, of the home's zone for a person."""
 
     day: str
     by_status: dict[str, int]
@@ -69,8 +70,8 @@ class Stats(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def stats(entries: Iterable[RunEntry], since: str) -> Stats:
-    """`entries`: rows in the order of admission; control commands are no runs."""
+def stats(entries: Iterable[RunEntry], since: str, zone: tzinfo | None = UTC) -> Stats:
+    """`entries`: rows in the order of admission; control commands are no runs. Days begin as in `zone`."""
     runs = [entry for entry in entries if entry.lane]
     took: list[float] = []
     for run in runs:
@@ -79,7 +80,7 @@ def stats(entries: Iterable[RunEntry], since: str) -> Stats:
             took.append(max(0.0, whole.total_seconds()) if run.took_ms is None else run.took_ms / 1000)
     took.sort()
     models = [OfModel(model, _spent(of)) for model, of in _grouped(runs, lambda run: run.model).items()]
-    days = _grouped(runs, lambda run: run.created[:10])
+    days = _grouped(runs, lambda run: local_times(run.created, zone)[:10])
     return Stats(
         format=FORMAT,
         since=since,

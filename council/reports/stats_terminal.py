@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
 from typing import TextIO
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from council.ids import local_times
 from council.reports.explain_terminal import barred, faint, print_all, section, table_of
 from council.reports.explain_words import duration, number, plain
 from council.reports.stats import OfDay, RunSums, Stats
@@ -16,19 +18,28 @@ from council.turns.costs import told_cost
 _MAX_DAYS = 31
 
 
-def show(stats: Stats, stream: TextIO, *, columns: int, coloured: bool, plots: bool = False) -> None:
+def show(
+    stats: Stats,
+    stream: TextIO,
+    *,
+    columns: int,
+    coloured: bool,
+    plots: bool = False,
+    zone: tzinfo | None = UTC,
+) -> None:
     """Prints the sums, `columns` wide; the newest days only, with a word on the others. `plots`: figures are drawn beside
     their numbers, for somebody who looks at them; what is piped on is plain."""
-    print_all(_parts(stats, plots, columns), stream, columns=columns, coloured=coloured)
+    print_all(_parts(stats, plots, columns, zone), stream, columns=columns, coloured=coloured)
 
 
-def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
-    since = f" since {stats.since}" if stats.since else ""
+def _parts(stats: Stats, plots: bool, columns: int, zone: tzinfo | None) -> Iterator[RenderableType]:
+    since = f" since {local_times(stats.since, zone)}" if stats.since else ""
     if not stats.spent.runs:
         yield Text(f"No runs{since}.")
         return
     runs = f"{stats.spent.runs:,} run{'s' if stats.spent.runs != 1 else ''}"
-    yield Text(f"{runs}{since}, from {stats.first} to {stats.last}", "bold")
+    first, last = local_times(stats.first, zone), local_times(stats.last, zone)
+    yield Text(f"{runs}{since}, from {first} to {last}", "bold")
     yield faint(", ".join(f"{count:,} {status}" for status, count in stats.by_status.items()))
     sums, took = stats.spent, stats.durations
     unknown = f", unknown for {sums.unknown_calls:,} of the calls" if sums.unknown_calls else ""
@@ -46,7 +57,7 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
         figures = map(number, (spent.runs, spent.calls, spent.input, spent.cached, spent.output))
         table.add_row(model, *figures, cost_words(spent))
     yield section("By model", [table])
-    yield section("By day (UTC)", _days(stats.days, plots, columns))
+    yield section("By day", _days(stats.days, plots, columns))
 
 
 def cost_words(spent: RunSums) -> str:

@@ -362,7 +362,7 @@ class Settings(BaseModel):
     timezone: str = Field(
         default="",
         description="The time zone of this home. Prompts contain the date on which a command was admitted there. "
-        "`council runs` shows times and takes dates in it. "
+        "Commands show times and take dates in it; pages and `--json` stay in UTC. "
         "Workspace events without a zone use it, or UTC if it is empty.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},

@@ -6,12 +6,15 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
 
 import html5lib
 import msgspec
@@ -609,9 +612,24 @@ def test_the_sums_over_all_runs_are_those_of_the_receipts(home: Path, fake: Fake
     assert ("▇" in drawn, "▇" in shown, "\x1b" in shown) == (True, False, False)
 
 
+def test_a_person_reads_times_in_the_zone_of_the_home(told: Told) -> None:
+    [run] = json.loads(run_cli("runs", "--json", cwd=told.home).stdout)["runs"]
+    at = datetime.fromisoformat(run["created"]).astimezone(ZoneInfo("Pacific/Kiritimati"))
+    env = environment(COUNCIL_TIMEZONE="Pacific/Kiritimati", COLUMNS="160")
+    said = {name: run_cli(name, cwd=told.home, env=env).stdout for name in ("explain", "stats", "journal", "logs")}
+    assert f"\n{at:%Y-%m-%d %H:%M}, " in said["explain"]
+    assert f", from {at:%Y-%m-%d %H:%M} to {at:%Y-%m-%d %H:%M}\n" in said["stats"]
+    assert f"\n  {at:%Y-%m-%d} " in said["stats"]
+    assert f" {at:%H:%M:%S}." in said["journal"]
+    assert re.match(r"[0-9-]{10} \d\d:\d\d:\d\d  ", said["logs"])
+    assert not re.search(r"\(UTC\)|\d:\d\dZ", said["explain"] + said["stats"] + said["logs"])
+    for name in ("explain", "stats"):
+        assert run_cli(name, "--json", cwd=told.home, env=env).stdout == run_cli(name, "--json", cwd=told.home).stdout
+
+
 def test_stats_since_a_time(told: Told, tmp_path: Path) -> None:
     assert json.loads(run_cli("stats", "--since", "1h", "--json", cwd=told.home).stdout)["spent"]["runs"] == 1
-    assert "No runs since 2999-01-01T00:00:00Z." in run_cli("stats", "--since", "2999-01-01", cwd=told.home).stdout
+    assert "No runs since 2999-01-01 00:00." in run_cli("stats", "--since", "2999-01-01", cwd=told.home).stdout
     refused = run_cli("stats", "--since", "yesterday", cwd=told.home)
     assert (refused.returncode, "24h, 7d, 4w" in refused.stderr) == (2, True)
     unknown = run_cli("stats", cwd=told.home).stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,9 @@ def test_what_a_run_waits_for_is_said_without_a_daemon_and_on_its_page(parked: P
     assert "come back later" in run["error"]
     human = run_cli("status", cwd=parked).stdout
     assert f"{run_id}  waiting for the provider: Choose a storage engine for the archive" in human
-    assert f"until {run['until']}, or `council resume {run_id}`: scripted:script: come back later" in human
+    until = f"{datetime.fromisoformat(run['until']).astimezone():%Y-%m-%d %H:%M}"
+    told = f"It waits until {until}; `council resume {run_id}` continues it sooner. Reason: scripted:script: come back later"
+    assert told in human
     page = (parked / "artifacts" / "out.md").read_text()
     assert "The council waits for the provider: scripted:script: come back later" in page
     assert "This page grows" not in page
@@ -281,10 +284,11 @@ def test_what_a_run_waits_for_is_said_without_a_daemon_and_on_its_page(parked: P
 
 def test_a_daemon_says_until_when_a_run_waits(parked: Path) -> None:
     with Daemon(parked, env=noting(parked), module=FAULTY) as daemon:
-        until = daemon.wait("run_waiting")["until"]
-        wait_until(lambda: "until" in run_cli("status", cwd=parked).stdout, "the wait is shown")
+        until = datetime.fromisoformat(daemon.wait("run_waiting")["until"]).astimezone()
+        wait_until(lambda: "It waits until" in run_cli("status", cwd=parked).stdout, "the wait is shown")
         human = run_cli("status", cwd=parked).stdout
-        assert f"until {until}, or `council resume {run_of(parked)}`: the provider asked to wait" in human
+        sooner = f"`council resume {run_of(parked)}` continues it sooner"
+        assert f"It waits until {until:%Y-%m-%d %H:%M}; {sooner}. Reason: the provider asked to wait" in human
         assert daemon.stop() == 0
 
 

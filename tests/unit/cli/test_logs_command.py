@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import typer
@@ -36,7 +38,11 @@ def shown(log: Path, *options: str) -> list[str]:
 
 def test_the_newest_lines_are_printed_oldest_first(log: Path) -> None:
     log.write_text("".join(line(number) for number in range(10)))
-    assert shown(log, "-n", "2") == [f"2026-11-20 22:54:13Z  info council.x: number {number}" for number in (8, 9)]
+    assert shown(log, "-n", "2") == [f"2026-11-20 22:54:13  info council.x: number {number}" for number in (8, 9)]
+
+
+def test_a_line_has_its_time_in_the_zone_of_the_home() -> None:
+    assert readable(line(1), ZoneInfo("Asia/Tokyo")) == "2026-11-21 07:54:13  info council.x: number 1"
 
 
 def test_fifty_lines_are_printed_unless_told_otherwise(log: Path) -> None:
@@ -59,23 +65,23 @@ def test_events_read_as_the_daemons_own_terminal_says_them() -> None:
     event = {"time": "2026-11-20T22:54:13.000Z", "event": "run_ended", "run_id": "r-1", "status": "succeeded"}
     rest = {"artifact": "artifacts/a.md", "error": None, "notes": [], "title": "T"}
     assert (
-        readable(json.dumps({**event, **rest}))
-        == "2026-11-20 22:54:13Z  r-1  [SUCCESS] Artifact saved to artifacts/a.md"
+        readable(json.dumps({**event, **rest}), UTC)
+        == "2026-11-20 22:54:13  r-1  [SUCCESS] Artifact saved to artifacts/a.md"
     )
 
 
 def test_an_event_of_another_version_is_shown_with_its_values() -> None:
     event = {"time": "2026-11-20T22:54:13.000Z", "event": "run_ended", "run_id": "r-1", "outcome": "fine"}
-    assert readable(json.dumps(event)) == "2026-11-20 22:54:13Z  r-1  run_ended outcome=fine"
+    assert readable(json.dumps(event), UTC) == "2026-11-20 22:54:13  r-1  run_ended outcome=fine"
 
 
 def test_what_is_not_json_is_shown_as_it_is() -> None:
-    assert readable('{"torn') == '{"torn'
+    assert readable('{"torn', UTC) == '{"torn'
 
 
 def test_terminal_escapes_in_a_message_are_not_passed_on() -> None:
     record = {"time": "2026-11-20T22:54:13.000Z", "level": "info", "logger": "x", "message": "\x1b[2Jgone"}
-    assert "\x1b" not in readable(json.dumps(record))
+    assert "\x1b" not in readable(json.dumps(record), UTC)
 
 
 def test_following_goes_on_over_a_rotation_without_losing_a_line(log: Path) -> None:
