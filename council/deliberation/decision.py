@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from council.artifacts.page import Section
 from council.citations import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS, UNVERIFIED
@@ -135,7 +135,7 @@ class _LookUp:
         self._unknown: dict[str, None] = {}
         self._no_places: dict[str, None] = {}
         self._corrected: dict[tuple[str, str], None] = {}
-        self._figures: list[FigureFinding] = []
+        self._figures: dict[FigureFinding, None] = {}  # as they are listed: one that is repeated counts once
 
     def at(self, text: str, evidence: Iterable[str] = ()) -> str:
         """`evidence`: what its writer lists for the whole of the text."""
@@ -144,7 +144,7 @@ class _LookUp:
         self._unknown.update(dict.fromkeys(checked.unknown_ids))
         self._no_places.update(dict.fromkeys(checked.no_places))
         self._corrected.update(dict.fromkeys(checked.corrected))
-        self._figures += checked.figures
+        self._figures.update(dict.fromkeys(replace(it, figure=" ".join(it.figure.split())) for it in checked.figures))
         return checked.text
 
     def tally(self) -> str:
@@ -183,9 +183,9 @@ class _LookUp:
             else:
                 lines[finding] = f"`{shown}`{cited}, found at {finding.place}; the citation is corrected.{full}"
         yield from _section("Quotations", _first(list(lines.values())))
-        missing = [finding for finding in self._figures if finding.standing != "cited"]
-        told = (f"`{' '.join(each.figure.split())}`: {_STANDINGS[each.standing]} {each.cited}." for each in missing)
-        yield from _section("Figures", _first(list(dict.fromkeys(told))))
+        missing = [each for each in self._figures if each.standing != "cited"]
+        told = [f"`{each.figure}`: {_STANDINGS[each.standing]} {each.cited}." for each in missing]
+        yield from _section("Figures", _first(told))
         corrected = [f"Cited as `{_bare(old)}`, corrected to {new}." for old, new in self._corrected]
         yield from _section("Citations", _first(corrected))
 

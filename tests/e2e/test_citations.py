@@ -48,6 +48,12 @@ def test_a_figure_that_the_cited_line_does_not_say_is_marked_on_the_page_in_the_
     report = (home / "out.html").read_text()
     assert "21,900 EUR <mark>[not in the cited lines]</mark>" in report
     assert report.index("21,900 EUR <mark>") < report.index("1 figure is not in the cited lines")  # the answer leads
+    claim = "The Kangoo costs 21,900 EUR [E1: docs/offers.md:4]."
+    page = decided(home, env, fake, f"{claim} Again: {claim}")
+    assert page.count("21,900 EUR __[not in the cited lines]__") == 2
+    assert page.count("- `21,900 EUR`: not in ") == 1
+    assert "> 1 figure is not in the cited lines;" in page
+    assert "Figures looked up in the lines cited for them: 1; 1 not there." in page
     assert re.search(
         r'\[<a class="cite" href="#E1">E1<span [^>]*>[^<]*Kangoo[^<]*</span></a>: docs/offers.md:4\]', report
     )
