@@ -269,6 +269,9 @@ class Quotations:
             if faults:
                 wrong.update(dict.fromkeys(faults))
                 edits.replaced[citation] = f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}"
+                if len(faults) < len(judged) and any(fault for *_, fault in judged[:-1]):  # each mark beside its own
+                    each = [f"{named} {_MARKS[fault]}" if fault else str(place) for named, place, fault in judged]
+                    edits.replaced[citation] = " ".join(dict.fromkeys(each))
                 continue
             right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
             if not all(named.is_part_of(place) for named, place, _ in judged):

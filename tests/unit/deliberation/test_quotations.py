@@ -127,6 +127,11 @@ def test_a_citation_of_an_id_never_issued_is_marked() -> None:
     assert checked.unknown_ids == ("E9", "E12")
 
 
+def test_of_several_places_the_unknown_one_alone_is_marked() -> None:
+    checked = LOOK.check("It grows [E9:5; E1:2].")
+    assert checked.text == "It grows [E9: 5] [no such evidence] [E1: docs/needs.md:2]."
+
+
 FABRICATED = "the archive grows by 90 GB a month"
 
 
