@@ -7,6 +7,7 @@ goes on or failed is explained as far as it was recorded, and `missing` says wha
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -51,8 +52,9 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class AgentShare(msgspec.Struct, frozen=True):
-    """An agent's part. `cost_usd` None: a price or a count is unknown. `seconds` is the time of its calls, waits between
-    tries included; `retries_s` those waits alone. `latencies_s`: of each call that has times, in order."""
+    """An agent's part. `cost_usd` None: a price or a count is unknown. `retries`: all, also before a wait of the run.
+    `seconds` is the time of its calls, waits between tries included; `retries_s` those waits alone. `latencies_s`: of each call
+    that has times, in order."""
 
     role: str
     letter: str
@@ -264,7 +266,7 @@ class _Teller:
             calls_counted=len(self.calls),
             cost_usd=_cost(self.calls),
             charged=charged,
-            agents=tuple(_agents(account, self.calls)) if account else (),
+            agents=tuple(_agents(account, self.calls, chronicle)) if account else (),
             decision=decision,
             calls=self.calls,
             reads=account.reads if account else (),
@@ -379,7 +381,9 @@ def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:
     )
 
 
-def _agents(account: Account, every: Sequence[CallEntry]) -> Iterable[AgentShare]:
+def _agents(account: Account, every: Sequence[CallEntry], chronicle: Chronicle) -> Iterable[AgentShare]:
+    roles = {step.name: step.role for step in chronicle.steps}
+    retries = Counter(roles.get(retry.step, "") for retry in chronicle.retries)
     for role in dict.fromkeys((*account.roles, *(call.role for call in every))):
         calls = [call for call in every if call.role == role]
         latencies = tuple(call.seconds for call in calls if call.seconds is not None)
@@ -388,7 +392,7 @@ def _agents(account: Account, every: Sequence[CallEntry]) -> Iterable[AgentShare
             letter=account.letters.get(role, ""),
             calls=len(calls),
             failed=sum(bool(call.failure) for call in calls),
-            retries=sum(call.retries for call in calls),
+            retries=retries[role],
             tokens=_tokens(calls),
             cost_usd=_cost(calls),
             seconds=round(sum(latencies), 3),

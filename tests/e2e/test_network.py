@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def there(environment: dict[str, str]) -> None:
 
 
 def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, gone: dict[str, str]) -> None:
-    with Daemon(far, env=gone, module=FAULTY) as daemon:
+    with Daemon(far, env={**gone, "COUNCIL_MODEL_ATTEMPTS": "2"}, module=FAULTY) as daemon:
         daemon.ready()
         drop_command(far, command(config={"max_rounds": 1, "budget": {"max_calls": 4}}))
         waits = daemon.wait("run_waiting")
@@ -72,9 +73,10 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
         def told() -> bool:
             """True once `status` tells of a wait that there was: another one may have begun meanwhile."""
             status = run_cli("status", cwd=far).stdout
-            until = [waits["until"] for waits in daemon.all("run_waiting")]
-            way = f", or `council resume {run_id}`: the connection to "
-            return "waiting for the network" in status and any(f"until {moment}{way}" in status for moment in until)
+            until = [datetime.fromisoformat(waits["until"]).astimezone() for waits in daemon.all("run_waiting")]
+            way = f"; `council resume {run_id}` continues it sooner. Reason: the connection to "
+            shown = any(f"It waits until {moment:%Y-%m-%d %H:%M}{way}" in status for moment in until)
+            return "waiting for the network" in status and shown
 
         wait_until(told, "the wait is shown")
         page = far / "artifacts" / "out.md"
@@ -95,6 +97,8 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
     [receipt] = receipts(far)
     assert (receipt["calls"], receipt["attempts"]) == (4, waited + 1)
     assert len(settled(far, run_id)) == 4  # nobody heard of the calls that found no way
+    told_later = json.loads(run_cli("explain", run_id, "--json", cwd=far).stdout)
+    assert sum(agent["retries"] for agent in told_later["agents"]) == len(told_later["retries"]) > 0
     assert run_cli("replay", "--check", run_id, cwd=far).returncode == 0
 
 
