@@ -21,6 +21,8 @@ def progress_line(run: dict[str, Any]) -> str:
     progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
     speaker = f", {run['role']}" if run.get("role") else ""
     waits = waited_for(run["waiting_for"]) if run.get("waiting_for") else ""
+    if run.get("behind"):
+        return f"queued behind run {run['behind']}"
     if run["status"] == "queued" and run.get("begun"):
         return "begun, waits for a daemon"
     return f"{run['status']}{waits}{progress}{speaker}"

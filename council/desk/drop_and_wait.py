@@ -117,12 +117,18 @@ class Errand:
         raise WaitTimeout(f"no answer to {name} within {timeout_s:g} s; it continues.", fix=fix)
 
     def run(self) -> dict[str, Any] | None:
-        """The run of this file as the daemon publishes it; None while there is none."""
+        """The run of this file as the daemon publishes it, with the run of its lane that it stands `behind`; None while there is
+        none."""
         try:
             state = json.loads(self._desk.home.state_file.read_bytes())
         except (OSError, ValueError):
             return None
-        return next((run for run in state.get("runs", []) if run.get("inode") == self.dropped.inode), None)
+        before: dict[str, dict[str, Any]] = {}  # the first of each lane: it has its turn
+        for run in state.get("runs", []):
+            first = before.setdefault(run.get("lane"), run)
+            if run.get("inode") == self.dropped.inode:
+                return run if first is run or run.get("status") != "queued" else {**run, "behind": first["run_id"]}
+        return None
 
     def answer(self) -> Receipt | None:
         """The receipt of this drop, or the one that its id is bound to. Raises CommandInvalid for one that was set aside."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from council.cli.status_command import progress_line
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, control, wait_for_end
 from council.engine.receipts import IdBinding, Receipts
@@ -172,6 +173,20 @@ def test_while_a_daemon_works_its_run_is_shown_and_nothing_is_drained(desk: Desk
             errand.wait(0.25, drained, Watching)
     assert seen[0] == run
     assert errand.run() == run
+
+
+def test_a_run_that_stands_in_line_is_shown_behind_the_one_that_has_the_turn_of_its_lane(desk: Desk) -> None:
+    errand = Errand(desk, NAME, DATA)
+    others = [
+        {"run_id": f"r{lane}", "inode": 0, "status": "running", "lane": lane} for lane in ("other", "main", "main")
+    ]
+    run = {"run_id": "r3", "inode": errand.dropped.inode, "status": "queued", "lane": "main"}
+    desk.home.state_file.parent.mkdir(exist_ok=True)
+    desk.home.state_file.write_text(json.dumps({"runs": [*others, run]}))
+    assert errand.run() == {**run, "behind": "rmain"}
+    assert progress_line(errand.run() or {}) == "queued behind run rmain"
+    desk.home.state_file.write_text(json.dumps({"runs": [others[0], run]}))
+    assert errand.run() == run  # its lane is free: it waits for a slot
 
 
 def test_a_control_command_is_a_file_like_any_other(desk: Desk) -> None:
