@@ -114,6 +114,9 @@ def tokens(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+_INVERTED = (
+    r"\b(?:should|shall|can|could|may|must|will|would|do|does|did) (?:[\w-]+ ){0,2}"  # a subject and its verb follow
+)
 _stemming = threading.Lock()
 
 
@@ -177,7 +180,8 @@ def missing_words(terms: dict[str, str], texts: Sequence[str], task: str) -> lis
         parts = [part for part in re.split(r"[-‑]", word.lower()) if len(part) > 2]
         if any(_start(part) in written for part in parts) or _start(key) in written:
             continue
-        if missing and re.search(rf"\b{re.escape(missing[-1])}\s+{re.escape(word)}\b", task):
+        joined = rf"\b{re.escape(missing[-1])}\s+{re.escape(word)}\b" if missing else r"(?!)"
+        if re.search(joined, task) and not re.search(_INVERTED + joined, task, re.IGNORECASE):
             missing[-1] = f"{missing[-1]} {word}"
         else:
             missing.append(word)

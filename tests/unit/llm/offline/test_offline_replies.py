@@ -573,10 +573,22 @@ def test_the_subject_of_two_german_lines_is_their_nouns_with_capitals(line: str,
     assert f"\n- *{subject}*: “" in told
 
 
+def test_a_subject_and_its_verb_are_no_phrase() -> None:
+    told = extracted(
+        "Should the association buy the old boat?", "The old boat costs 400 EUR a year. It is made of oak.\n" * 2
+    )
+    assert "did not find in the documents:** *association* and *buy*." in told
+
+
 @pytest.mark.parametrize("asked", ["Wann beginnt", "Mit wem und wozu beginnt", "Zu welchem Preis beginnt", "Stimmt"])
 def test_a_german_word_of_asking_is_not_listed_as_missing(asked: str) -> None:
     text = "Der Vorstand hat in der Sitzung beschlossen, dass die Arbeit am Dach zu ihrem Preis im Mai beginnt.\n" * 2
     assert "did not find in the documents:** *Umlage*." in extracted(f"{asked} die Arbeit, und die Umlage?", text)
+
+
+def test_half_of_a_german_verb_is_not_listed_as_missing() -> None:
+    text = "Der Vorstand hat in der Sitzung beschlossen, dass die Arbeit am Dach zu ihrem Preis im Mai beginnt.\n" * 2
+    assert "*Umlage*." in extracted("Stimmen die Arbeit und die Umlage überein?", text)
 
 
 def test_the_checks_are_counted_in_one_sentence() -> None:
