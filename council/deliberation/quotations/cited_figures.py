@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, pairwise, permutations
+from math import floor
 from typing import Literal
 
 from council.citations import CitedPlace
@@ -115,6 +116,7 @@ _OF_TODAY = re.compile(
 _ONE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
 # Beside one of these, a writer may take an amount for `one year of fuel`.
 _OF_YEARS = re.compile(r"year|annual|\bp\. ?a\b|jahr|jähr|\bann[éouea]|\baño|jaar|\b20[0-9]{2}\b", re.IGNORECASE)
+_PENCE = re.compile(r"[0-9][.,][0-9]{1,2}(?![0-9])")
 _SUBJECTS = frozenset(
     {"the", "we", "you", "he", "she", "it", "they", "this", "our", "an", "all", "somebody", "someone"}
 )
@@ -376,7 +378,7 @@ class FigureIndex:
 
 def _keys(figure: Figure) -> set[object]:
     """The keys under which figures meet that may say the same."""
-    keys: set[object] = {*figure.values, *figure.bare}
+    keys: set[object] = {*figure.values, *figure.bare, *_wholes(figure)}
     keys |= {("month", month) for _, month, _ in figure.dates} | set(map(Fraction, dates_as_numbers(figure)))
     if figure.kind == "time":
         keys = {("time", value // 1 % 720) for value in figure.values}
@@ -687,11 +689,23 @@ def _says(source: Figure, said: Figure) -> bool:
         months, minutes = (said, source) if said.unit == "month" else (source, said)
         return any(value * each in minutes.values for value in months.values for each in _MONTHS)
     if units <= {"%", "point"} or len(units) == 1 or ("kr" in units and units <= CROWNS) or is_pound:
-        return near(said, said.values, source.values)
+        return near(said, said.values, source.values) or _in_whole_units(said, source)
     bare = source if said.unit else said  # `12 members` are no 12 %, and no 12 weeks; `3 Monatsmieten` are 3 months
     if (source.unit == "%" and len(bare.noun) >= THING) or (said.unit in _MEASURES and _MANY.fullmatch(bare.noun)):
         return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
+
+
+def _in_whole_units(said: Figure, source: Figure) -> bool:
+    """True for `£612` where the source says £612.40, and not for `£612.00`."""
+    return not said.worded and not _PENCE.search(said.text) and bool(said.bare & _wholes(source))
+
+
+def _wholes(figure: Figure) -> set[Fraction]:
+    """A figure with decimals cut and rounded to whole units. Of less than ten too much would go."""
+    halves = (Fraction(0), Fraction(1, 2))
+    wholes = (Fraction(floor(one + half)) for one in figure.bare if one.denominator != 1 for half in halves)
+    return {whole for whole in wholes if whole >= 10}
 
 
 def _thing(figure: Figure) -> tuple[str, str]:

@@ -40,6 +40,15 @@ def test_what_the_cited_lines_do_not_say_is_marked_and_nothing_else() -> None:
             assert len(_MARK.findall(checked)) == 1, text
 
 
+def test_a_figure_without_the_decimals_of_its_source_holds() -> None:
+    line = "The insurance costs £612.40, the boat £99.70 and the key £4.60; the load is 61.5 kg."
+    look = Quotations([Passage("E1", "docs/a.md", 1, line)], ["E1"])
+    for right in ("The insurance costs £612", "The boat costs £99", "The boat costs £100", "The load is 61 kg"):
+        assert _MARK.search(look.check(f"{right} [E1: docs/a.md:1].").text) is None, right
+    for wrong in ("The insurance costs £613", "The insurance costs £612.00", "The key costs £5", "The boat costs £98"):
+        assert _MARK.search(look.check(f"{wrong} [E1: docs/a.md:1].").text), wrong
+
+
 @pytest.mark.parametrize("cases", [cases for _, cases in SETS])
 def test_the_cases_are_many(cases: dict[str, Any]) -> None:
     assert len(cases["right"]) + len(cases["wrong"]) >= 60
