@@ -71,7 +71,7 @@ def ask(
 
 def answer(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's id, the beginning of one, or `last`.")],
+    run: Annotated[str, typer.Argument(help="The run's id, its first characters, or `last`.")],
     words: Annotated[str, typer.Argument(metavar="ANSWER", help="Your answer, in your own words.")],
     user: User = "",
     timeout_s: Timeout = 3600.0,

@@ -27,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 User = Annotated[str, typer.Option(help="The user on whose behalf you act. Default: the steward.", show_default=False)]
 Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, the path of its page, or `last`.")]
+Run = Annotated[str, typer.Argument(help="A run's id, its first characters, the path of its page, or `last`.")]
 USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start
 _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 40, 110, 160
 _SHOWN_NAMES = 10

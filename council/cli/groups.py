@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -117,7 +118,21 @@ class LazyGroup(SectionedGroup):
                 alone.command(cmd_name, rich_help_panel=entry.section, help=entry.help)(found)
             group: Any = get_command(alone)
             self.commands[cmd_name] = group.commands[cmd_name]
+            _spell_types(group.commands[cmd_name])
         return self.commands.get(cmd_name)
 
     def all_commands(self) -> dict[str, Any]:
         return {name: self.get_command(None, name) for name in self.entries}
+
+
+def _spell_types(command: Any) -> None:
+    """In the help of a command and of those below it, `<number>` stands for `<int range>`, `<str>` for `<list[str]>`."""
+    for parameter in filter(lambda each: hasattr(each, "display_type"), command.params):  # not of a typer before 0.20
+
+        def spelled(ctx: Any, shown: Callable[[Any], str] = parameter.display_type) -> str:
+            each = re.sub(r"list\[(.*)\]", r"\1", shown(ctx))
+            return re.sub(r"<(?:int|float)(?: range)?>", "<number>", each)
+
+        parameter.display_type = spelled
+    for below in getattr(command, "commands", {}).values():
+        _spell_types(below)

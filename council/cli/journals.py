@@ -62,8 +62,8 @@ def replay(
 
 def diff(
     ctx: typer.Context,
-    first: Annotated[str, typer.Argument(help="A run's id, or the beginning of one.")],
-    second: Annotated[str, typer.Argument(help="Another run's id, the beginning of one, or `last`.")],
+    first: Annotated[str, typer.Argument(help="A run's id or its first characters.")],
+    second: Annotated[str, typer.Argument(help="Another run's id, its first characters, or `last`.")],
     as_json: AsJson = False,
 ) -> None:
     cli = state(ctx)
@@ -150,7 +150,7 @@ def cassette(
     ctx: typer.Context,
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help="Runs by their ids, the beginnings of them, or `last`.", show_default="last"),
+        typer.Argument(help="Runs by their ids or first characters, or `last`.", show_default="last"),
     ] = None,
     output: Annotated[
         Path | None,

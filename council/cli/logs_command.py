@@ -33,7 +33,7 @@ def logs(
     count: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines, from the newest.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing what is added, until Ctrl-C.")] = False,
     run: Annotated[
-        str | None, typer.Option(help="Only what is about this run: its id, the beginning of one, or `last`.")
+        str | None, typer.Option(help="Only what is about this run: its id, its first characters, or `last`.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the JSON lines as they are.")] = False,
 ) -> None:

@@ -36,11 +36,11 @@ from council.users.people import principal_in
 
 app = typer.Typer()
 
-_Given = Annotated[str, typer.Argument(help="A plan's id, the beginning of one, or `last`.")]
+_Given = Annotated[str, typer.Argument(help="A plan's id, its first characters, or `last`.")]
 _Waiting = Annotated[
     str | None,
     typer.Argument(
-        help="A plan's id, the beginning of one, or `last`. Default: the one that waits.", show_default=False
+        help="A plan's id, its first characters, or `last`. Default: the one that waits.", show_default=False
     ),
 ]
 _For = Annotated[

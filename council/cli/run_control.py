@@ -24,7 +24,7 @@ from council.storage.files import FileLock
 _Steered = Annotated[
     str,
     typer.Argument(
-        help="A run's id, the beginning of one, the path of its page, or `last`: the newest that this applies to."
+        help="A run's id, its first characters, the path of its page, or `last`: the newest that this applies to."
     ),
 ]
 _Model = Annotated[str, typer.Option("--model", help="Continue with this model instead of the run's own.")]

@@ -49,7 +49,10 @@ def run(
     docker: Annotated[bool, typer.Option("--docker", help="In a container (L3), not in a zygote (L2).")] = False,
     seed: Annotated[int, typer.Option(help="The seed of `random`.")] = 0,
     wall_s: Annotated[
-        float | None, typer.Option(min=0.1, help="Time limit in seconds; at most the default.", show_default=False)
+        float | None,
+        typer.Option(
+            min=0.1, help=f"Time limit in seconds; at most the default, {Limits().wall_s:g}.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

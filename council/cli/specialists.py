@@ -130,7 +130,8 @@ def audit(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_jso
 def rate(
     ctx: typer.Context,
     run: Annotated[
-        str, typer.Argument(help="The run that used it: its id, the beginning of one, or `last`, your last use.")
+        str,
+        typer.Argument(help="The run that used it: its id, its first characters, or `last`, your last use."),
     ],
     rating: Annotated[str, typer.Argument(help="`good` or `bad`.", metavar="good|bad")],
     user: User = STEWARD.id,
@@ -199,10 +200,10 @@ _CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
     ("fork", "forkSpecialist", "that makes a copy of a specialist, unverified and your own", {
         "role": (Annotated[str, typer.Option(help="The copy's role. Default: the same.", show_default=False)], ""),
     }),
-    ("add-rule", "addRule", "of a version with one more rule", {
+    ("add-rule", "addRule", "that adds a rule", {
         "rule": (Annotated[str, typer.Argument(help="One sentence that it must follow.")], REQUIRED),
     }),
-    ("remove-rule", "removeRule", "of a version without one of its rules", {
+    ("remove-rule", "removeRule", "that removes a rule", {
         "number": (Annotated[int, typer.Argument(help="The rule's number, as `show` prints it.")], REQUIRED),
     }),
     ("rollback", "rollbackSpecialist", "that takes a specialist back to an earlier version", {
@@ -222,7 +223,7 @@ def _change(tool: str, own: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
 
 
 for _verb, _tool, _told, _own in _CHANGES:
-    app.command(_verb, help=f"Draft the plan {_told}.")(_change(_tool, _own))
+    app.command(_verb, help=f"Draft a plan {_told}.")(_change(_tool, _own))
 
 
 def _drafted(

@@ -87,7 +87,9 @@ for _group, _app in _GROUPS.items():
     app.add_typer(_app, name=_group, cls=SectionedGroup, help=_HELP[_group])
 for _action in ACTIONS.values():
     _group, _, _verb = _action.spelled.partition(" ")
-    _told = f"{_action.description[:1].upper()}{_action.description[1:]}."
+    _told = re.sub(r"(\A|\bor )(\w+)s\b", r"\1\2", _action.description)  # `council` is told to do it
+    _told = _told.replace("the person's", "your").replace("the person sees", "you see")
+    _told = f"{_told[:1].upper()}{_told[1:]}."
     _GROUPS[_group].command(_verb, help=_told)(_command(_action))
 
 

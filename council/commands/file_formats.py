@@ -99,8 +99,10 @@ def decode(data: bytes) -> str:
 
 
 def invalid(problems: Sequence[Problem]) -> CommandInvalid:
-    """All problems as one error. It tells the first MAX_PROBLEMS, and says so where there are more."""
-    message, data = _summary(problems)
+    """All problems as one error, in the order of the file. It tells the first MAX_PROBLEMS, and says so where there are more."""
+    # What is missing has no place of its own: it comes last of its line.
+    in_order = sorted(problems, key=lambda one: (one.line or 0, one.message == "is missing", one.column or 0))
+    message, data = _summary(in_order)
     return CommandInvalid(message, **data)
 
 

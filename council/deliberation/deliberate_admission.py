@@ -35,6 +35,7 @@ from council.settings.model_names import SPEAK_FOR_ALL
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
+_REFUSED = re.compile(r"\APath '.*?' is refused: ")  # behind the path itself
 _GIVEN = ("task", "memory", "transcript")  # the context fields of a member; `documents` where there are files
 
 
@@ -194,14 +195,16 @@ def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
             raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
     except PathRefused as error:
         rule = f" (rule `{error.data['rule']}`)" if error.data.get("rule") else ""
-        reason = f"no decision may be written there{rule}" if error.reason == "denied" else error.message
+        reason = (
+            f"no decision may be written there{rule}" if error.reason == "denied" else _REFUSED.sub("", error.message)
+        )
         raise CommandInvalid(
             f"`{field}` is `{wanted}`: {reason}", fix="name a .md file below artifacts/", field=field
         ) from error
     if not path.endswith(".md"):
         raise CommandInvalid(
             f"`{field}` is `{path}`: a decision must be a Markdown file.",
-            fix=f"end it in .md, or in / to have {distinct_slug(title)}.md in that folder",
+            fix=f"let it end in .md; or let it end in /, and the page becomes {distinct_slug(title)}.md in that folder",
             field=field,
         )
     return path

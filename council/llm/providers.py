@@ -139,7 +139,9 @@ def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provide
         )
     meant = meant_model(f"{name}:") or nearest(name, known)
     hint = f"did you mean {meant.rstrip(':')}? " if meant else ""
-    raise ConfigError(f"there is no provider {name!r}.", fix=f"{hint}there are {', '.join(known)}; see docs/models.md")
+    raise ConfigError(
+        f"there is no provider {name!r}.", fix=f"{hint}the providers are {', '.join(known)}; see docs/models.md"
+    )
 
 
 def installed_providers() -> dict[str, EntryPoint]:

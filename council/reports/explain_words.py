@@ -51,18 +51,19 @@ _BESIDE_TURNS = {
 }
 _ENDING = {FINISH: "the work is over", AUDIT_HEAD: "the head of the audit is recorded"}
 _ENDED = {
-    "finished": "finished",
+    "finished": "",  # the next lines tell how
     "waiting": "ended in a wait",
     "handed back": "the process was asked to stop",
     "cut off": "cut off: the process ended, or the disk or the database failed",
     "under way": "under way",
 }
 _BECAUSE = {
-    "restart": ", after a restart",
-    "wait over": ", after the wait",
+    "start": " begins",
+    "restart": " begins, after a restart",
+    "wait over": " begins, after the wait",
     "wait given up": " ends the run: the wait would be too long",
-    "resume": ", resumed",
-    "retry": ", a retry",
+    "resume": " begins: the run was resumed",
+    "retry": " begins: a retry",
 }
 _NOT_DONE = {
     "refused": "failed, and ended the run",

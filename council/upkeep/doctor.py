@@ -378,9 +378,9 @@ def check_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Iter
     """The defect that its authors name "WAL-reset": from 3.7.0 on, mended in 3.51.3. Council itself cannot meet it."""
     if version < (3, 51, 3):
         shown = ".".join(map(str, version))
-        when = "where another program moves the database's log while Council writes (WAL-reset)"
+        when = "if another program writes to the database while Council does (the WAL-reset bug)"
         fix = "let nothing but Council write there, or install SQLite 3.51.3"
-        yield Check("sqlite", "warn", f"{shown} may lose pages {when}", fix)
+        yield Check("sqlite", "warn", f"{shown} may lose data {when}", fix)
 
 
 def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:

@@ -359,7 +359,7 @@ def runs(desk: DeskHere, asking: Asking, asked: Annotated[RunQuery, Query()]) ->
 
 @router.get("/runs/{run}", **_answers(RunView))
 def run(desk: DeskHere, asking: Asking, run: str) -> Response:
-    """One run, by its id, the beginning of one, or `last`."""
+    """One run, by its id or its first characters, or `last`."""
     run_id = find_seen(desk, run, asking.principal)
     return _told(RunView(desk.ledger.starting_with(run_id, 1)[0], desk.receipts.read(run_id)))
 
@@ -391,7 +391,7 @@ def plans(desk: DeskHere, asking: Asking, paging: Paging, state: State | None = 
 
 @router.get("/plans/{plan}")
 def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
-    """One plan, by its id or the beginning of one."""
+    """One plan, by its id or its first characters."""
     return plan_json(find_plan(desk, plan, asking.principal))
 
 

@@ -137,7 +137,7 @@ def test_the_attempts_say_how_each_began_and_ended(told: Told) -> None:
         ("wait over", "cut off"),
         ("restart", "finished"),
     ]
-    assert "attempt 3, after a restart" in told.text
+    assert "attempt 3 begins, after a restart" in told.text
 
 
 def test_each_step_has_its_times_and_what_became_of_it(told: Told) -> None:
@@ -278,7 +278,7 @@ def test_the_page_says_what_the_terminal_says(page: Element) -> None:
         "STRATEGIST, round 1: try 1 failed (overload)",
         "quota exceeded for this minute",
         "the stance was repaired: its writer was asked once to correct it",
-        "attempt 3, after a restart",
+        "attempt 3 begins, after a restart",
         "Tape costs 9 EUR per TB.",
         "My colleagues are right, all of them.",
     ):

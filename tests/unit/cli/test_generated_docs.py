@@ -182,3 +182,14 @@ def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) ->
 def test_the_openapi_is_current() -> None:
     made = runpy.run_path(str(DOCS / "make_openapi.py"))
     assert made["document"]() == (DOCS / "openapi.json").read_text(encoding="utf-8")
+
+
+def test_the_help_names_types_in_plain_words(group: Any) -> None:
+    for name, command in commands(group):
+        shown = command.get_help(command.context_class(command, info_name=name))
+        assert not any(strange in shown for strange in ("<list[", " range>", "<int>", "<float>")), name
+
+
+def test_the_help_of_the_workspace_is_in_the_imperative(group: Any) -> None:
+    told = [command.help.split()[0] for name, command in commands(group) if name.startswith("workspace ")]
+    assert [word for word in told if word.endswith("s")] == []

@@ -159,6 +159,15 @@ def test_resuming_a_run_that_cannot_go_on_is_a_problem_as_it_is_for_the_daemon(h
     assert "not known here" in found["problems"][0]["message"]
 
 
+def test_a_refused_path_is_named_once_and_faults_come_in_the_order_of_the_file(home: Path, tmp_path: Path) -> None:
+    [problem] = told(home, write(tmp_path, "a.json", {**command(), "output_artifact_path": "../x.md"}))["problems"]
+    assert problem["message"] == "is `../x.md`: a part of it is `..`."
+    wrong = {"sessoin": "x", "config": {"max_rounds": 500}, **command(), "output_artifact_path": 5}
+    columns = [problem["column"] for problem in told(home, write(tmp_path, "b.json", wrong))["problems"]]
+    assert columns == sorted(columns)
+    assert len(columns) > 1
+
+
 def test_a_file_in_a_folder_recurring_is_checked_as_a_recurring_command(home: Path) -> None:
     folder = home / "commands" / "recurring"
     assert told(home, write(folder, "a.json", {**command(), "schedule": "0 7 * * 1-5"}))["valid"] is True

@@ -200,9 +200,9 @@ def test_all_problems_are_told_at_once_each_with_its_line() -> None:
     assert [(problem.field, problem.line) for problem in problems("a.yaml", data)] == [
         ("schedule.cron", 1),
         ("schedule.zone", 1),
+        ("task_description", 1),
         ("id", 2),
         ("output_artifact_path", 3),
-        ("task_description", 1),
         ("config.max_rounds", 4),
     ]
 

@@ -80,9 +80,9 @@ def test_a_name_becomes_the_model_that_receipts_print(tmp_path: Path, model: str
 def test_an_unknown_provider_is_told_with_the_nearest_and_all_there_are(tmp_path: Path) -> None:
     text = refusal(tmp_path, "olama:qwen2.5")
     assert text.startswith(
-        "there is no provider 'olama'. Fix: did you mean ollama? there are cassette, gemini, huggingface, "
+        "there is no provider 'olama'. Fix: did you mean ollama? the providers are cassette, gemini, huggingface, "
     )
-    assert "there are cassette" in refusal(tmp_path, "zzzz:x")
+    assert "the providers are cassette" in refusal(tmp_path, "zzzz:x")
 
 
 def test_a_table_without_an_address_is_no_server(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_an_installed_provider_gets_its_setup_and_gives_the_model(installed: Pat
     )
     model = model_of(tmp_path, "acme:x1", {"ACME_KEY": KEY}, providers={"acme": {"region": "north"}})
     assert model.seen == ("x1", "north", KEY, tmp_path)
-    assert "there are acme, cassette, gemini" in refusal(tmp_path, "nobody:x")
+    assert "the providers are acme, cassette, gemini" in refusal(tmp_path, "nobody:x")
 
 
 @pytest.mark.parametrize(
