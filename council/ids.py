@@ -91,6 +91,17 @@ def local_times(text: str, zone: tzinfo | None, form: str = TO_THE_MINUTE) -> st
     return _TIMESTAMP.sub(local, text)
 
 
+def whole_duration(seconds: float) -> str:
+    """Spells a duration to the second, above an hour to the minute: `12 s`, `2 min 38 s`, `3 h 05 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
+
+
 def epoch_ms(clock: Clock) -> int:
     """Milliseconds since the epoch."""
     return int(clock.now().timestamp() * 1000)

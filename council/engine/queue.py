@@ -21,7 +21,7 @@ from council.engine.run_records import FINISH
 from council.engine.runs import ANSWER, NETWORK, ActiveRun, Finish, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
-from council.ids import Clock, timestamp
+from council.ids import Clock, timestamp, whole_duration
 from council.logs import log_context
 
 log = logging.getLogger(__name__)
@@ -176,8 +176,8 @@ class RunQueue:
             if seconds > most_s - waited_s:
                 error = ErrorRef(
                     MAX_WAIT,
-                    f"waited {waited_s:.0f} s{waited_for(parked.reason)}, and {seconds:.0f} s more would be longer than {bound} "
-                    f"({most_s:.0f} s) allows; {parked.message}",
+                    f"waited {whole_duration(waited_s)}{waited_for(parked.reason)}, and {whole_duration(seconds)} more would be "
+                    f"longer than {bound} ({whole_duration(most_s)}) allows; {parked.message}",
                     f"`council resume {run.id}` asks again{mend}",
                 )
                 await run.journal.put(FINISH, self._finish(error), type=Finish)

@@ -15,7 +15,7 @@ from typing import Literal
 from council.artifacts.render import without_brackets
 from council.engine.records import WAITS
 from council.engine.run_records import AUDIT_HEAD, FINISH
-from council.ids import local_times
+from council.ids import local_times, whole_duration
 from council.lines_and_pages import spelled
 from council.reports.explain import AgentShare, CallEntry, Explanation
 from council.reports.timeline import StepEntry
@@ -102,11 +102,7 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.2f} s"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min"
+    return whole_duration(seconds)
 
 
 def clock(ms: int | None, zone: tzinfo | None = UTC) -> str:

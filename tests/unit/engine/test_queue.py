@@ -14,7 +14,7 @@ from council.engine.run_records import FINISH
 from council.engine.runs import ANSWER, ActiveRun, Finish, RunPause
 from council.errors import CouncilError, ModelError, StorageFailed
 from council.events import Events, RunWait
-from council.ids import SystemClock, timestamp
+from council.ids import SystemClock, timestamp, whole_duration
 from council.storage.store import Store
 from tests.rehearsal import Rehearsal
 from tests.rows import begun
@@ -182,7 +182,9 @@ async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin
     line.wake(run)
     await worked(run)
     line.stop()
-    assert [error.partition(",")[0] for error in ended] == [f"{MAX_WAIT}: waited {month_s:.0f} s for a person's answer"]
+    assert [error.partition(",")[0] for error in ended] == [
+        f"{MAX_WAIT}: waited {whole_duration(month_s)} for a person's answer"
+    ]
 
 
 async def test_a_full_disk_is_waited_for_however_long_it_takes(played: Rehearsal) -> None:
