@@ -87,7 +87,7 @@ class Core(BareCore):
         user = user_of(self.store, name)
         return Principal(name, "user") if user is None else user.principal
 
-    def begun(self, run: Run, task: str, names: Sequence[str]) -> tuple[Guard, dict[str, Price | None]]:
+    def guard_and_prices(self, run: Run, task: str, names: Sequence[str]) -> tuple[Guard, dict[str, Price | None]]:
         """The guard of a run that begins with these models, and the prices of all that it may ask. Raises ConfigError."""
         guard = Guard(self.settings.guardrails, (), self.models.second_opinion(run.header.secret))
         guard = msgspec.structs.replace(guard, task=guard.check("task", task))

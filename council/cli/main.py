@@ -183,8 +183,8 @@ def program() -> Any:
     return get_command(app)
 
 
-def _open_for_all_characters() -> None:
-    """A terminal of Latin-1 gets escapes for what it cannot show; what somebody closed takes anything."""
+def _accept_every_character() -> None:
+    """A terminal that cannot show a character gets its escape. A stream that is closed takes anything and shows nothing."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -199,7 +199,7 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
     if _COMPLETES in os.environ:
         vars(typer_completion)["completion_init"]()  # with `add_completion=False` it does not know the shells by itself
     cli = CliState(systems=systems)
-    _open_for_all_characters()
+    _accept_every_character()
     try:
         program()(obj=cli)
     except CouncilError as error:
@@ -215,12 +215,10 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)
     except Exception as error:  # noqa: BLE001 - a defect: its traceback is for a report, and may hold anybody's words
-        if (
-            isinstance(error, OSError) and error.errno == errno.ENOSPC
-        ):  # of standard output: what writes files says where
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of an output whose writer does not say where
             from council.storage.files import storage_failed
 
-            cli.complain(storage_failed(error, "Cannot write all of the output"))
+            cli.complain(storage_failed(error, "Cannot write"))
             sys.exit(EXIT_FAILED)
         print(cli.redact("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_FAILED)

@@ -69,7 +69,7 @@ def show(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_json
     lines += [f"id: {one.id}", *([f"made from: {one.parent}"] if one.parent else [])]
     if one.admin_approved_by:
         lines.append(f"approved by {one.admin_approved_by} at {moment(one.admin_approved_at)}")
-    lines += _figures(one, desk.settings.model)
+    lines = [local_times(line, desk.zone) for line in (*lines, *_figures(one, desk.settings.model))]
     for name, value in msgspec.to_builtins(one.spec).items():
         if name == "role" or value in ("", (), [], None):
             continue
@@ -81,8 +81,9 @@ def show(ctx: typer.Context, specialist: _Name, user: User = STEWARD.id, as_json
         else:
             lines.append(f"{name}: {_plain(value if isinstance(value, str) else readable_json(value))}")
     lines.append("versions:")
-    lines += [f"  {each.version}. {moment(each.created_at)}  {_plain(each.change)}" for each in known]
-    lines = [local_times(line, desk.zone) for line in lines]
+    for each in known:
+        made = local_times(moment(each.created_at), desk.zone)
+        lines.append(f"  {each.version}. {made}  {_plain(each.change)}")
     tell(specialist_json(one, desk.settings.model) | {"versions": told}, lines, as_json=as_json)
 
 

@@ -179,7 +179,7 @@ class AskRun:
         preferences = preferences_of(core.store, user)
         style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
         system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
-        guard, prices = core.begun(run, command.request, names)
+        guard, prices = core.guard_and_prices(run, command.request, names)
         rehearses = all(map(is_rehearsal, names))
         memory = remembered(core, run.header.lane, rehearses=rehearses)
         speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])

@@ -129,6 +129,9 @@ class Taking:
         finally:
             with contextlib.suppress(OSError):
                 staged.unlink(missing_ok=True)
+        with contextlib.suppress(PathRefused):  # another file may have taken its name since it was read
+            moved = self._root.read(f"commands/failed/{aside.name}", max_bytes=self.max_bytes).data
+            kept = kept and is_kept(self._types, name, moved)
         if not kept:
             _unlink(aside)
         return f"commands/failed/{aside.name if kept else note.name}"

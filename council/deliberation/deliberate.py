@@ -27,9 +27,9 @@ from council.deliberation.prompts import (
     synthesis_instruction,
 )
 from council.deliberation.protocols import PROTOCOLS
-from council.deliberation.ranking import Ranking, exactly
+from council.deliberation.ranking import Ranking, ballot_problems
 from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems, settle
-from council.deliberation.stance import Stance, only_issued
+from council.deliberation.stance import Stance, stance_problems
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
 from council.engine.records import Part
@@ -262,13 +262,17 @@ class Deliberation:
         if duty.ballot and is_extract(turn.result.model):  # it weighs nothing, and no second call would bring a ballot
             return msgspec.structs.replace(turn, fault=RANKS_NOTHING)
         if duty.ballot:
-            check = partial(exactly, duty.ballot)
+            check = partial(ballot_problems, duty.ballot)
             ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
 
         block = await read_block(
-            turn.result, Stance, duty.instruction, ask, check=lambda said: only_issued(self.transcript.issued(), said)
+            turn.result,
+            Stance,
+            duty.instruction,
+            ask,
+            check=lambda said: stance_problems(self.transcript.issued(), said),
         )
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 

@@ -35,7 +35,7 @@ from council.settings.model_names import SPEAK_FOR_ALL
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
-_REFUSED = re.compile(r"\APath '.*?' is refused: ")  # behind the path itself
+_REFUSED = re.compile(r"\APath (['\"]).*?\1 is refused: ")  # behind the path itself
 _GIVEN = ("task", "memory", "transcript")  # the context fields of a member; `documents` where there are files
 
 

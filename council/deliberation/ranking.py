@@ -35,7 +35,7 @@ class Count:
     firsts: int
 
 
-def exactly(letters: Sequence[str], ballot: Ranking) -> Iterator[ReplyProblem]:
+def ballot_problems(letters: Sequence[str], ballot: Ranking) -> Iterator[ReplyProblem]:
     if sorted(ballot.ranking) != sorted(letters):
         yield ReplyProblem(f"must name each of {', '.join(letters)} once and nothing else", "ranking")
 

@@ -80,7 +80,7 @@ _ONE_SHAPE = str.maketrans(
 )
 
 
-def only_issued(issued: Collection[str], stance: Stance) -> Iterator[ReplyProblem]:
+def stance_problems(issued: Collection[str], stance: Stance) -> Iterator[ReplyProblem]:
     ids = tuple(issued)
     listed = ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"
     known = f"the ids are {listed}" if issued else "none was issued yet, so write []"

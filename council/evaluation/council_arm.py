@@ -23,7 +23,7 @@ from council.engine.receipts import Receipt
 from council.errors import CouncilError, CouncilSilent
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
-from council.evaluation.self_consistency import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, fits, read_ballot
+from council.evaluation.self_consistency import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, misfits, read_ballot
 from council.events import CommandAnswer, CommandRefusal, Event, RunEnd, RunWait
 from council.llm.base import Message, Model, Reply, TurnInfo
 from council.llm.structured import Reading, ReplyProblem, repair_turns
@@ -173,7 +173,7 @@ class Deliberations:
             return Ballot(answer, record.confidence, record.answer[:SAID_CHARS]), False
         info = TurnInfo(READER, "other", 0, 0, question.task)
         messages = (material, Message("user", _RESTATE))
-        check = partial(fits, question)
+        check = partial(misfits, question)
 
         async def ask(turn: int, request: tuple[Message, ...]) -> Reply:
             return await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)

@@ -57,7 +57,7 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
     repairs: int = 0
 
 
-def fits(question: Question, answer: Answer) -> Iterator[ReplyProblem]:
+def misfits(question: Question, answer: Answer) -> Iterator[ReplyProblem]:
     """A problem where the answer is in no form that can be compared."""
     if question.read(answer.answer) is None:
         wanted = f"one of the labels {', '.join(question.choices)}" if question.choices else "one number alone"
@@ -68,7 +68,7 @@ async def cast(model: Model, question: Question, material: Message, number: int)
     """Ballot `number`, from 1. Raises ModelError for what is no fault of the question."""
     info = TurnInfo(BALLOT, "other", number, number, question.task)
     messages = (material, Message("user", _INSTRUCTION))
-    asking = ask_structured(model, messages, Answer, check=partial(fits, question), system=SYSTEM, info=info)
+    asking = ask_structured(model, messages, Answer, check=partial(misfits, question), system=SYSTEM, info=info)
     return await read_ballot(question, asking)
 
 
@@ -84,7 +84,7 @@ async def read_ballot(question: Question, asking: Awaitable[Settlement[Answer]],
     if settled.value is None:
         return Ballot(said=said, fault="; ".join(map(str, settled.problems)), repairs=repairs)
     read = question.read(settled.value.answer)
-    assert read is not None  # `fits` let it through
+    assert read is not None  # `misfits` let it through
     return Ballot(read, settled.value.confidence, settled.value.answer[:SAID_CHARS], repairs=repairs)
 
 

@@ -362,7 +362,8 @@ class Settings(BaseModel):
     timezone: str = Field(
         default="",
         description="The time zone of this home. Prompts contain the date on which a command was admitted there. "
-        "Commands show times and take dates in it; pages and `--json` stay in UTC. "
+        "Most commands show times in it, and all read dates in it. Pages, `--json`, `council doctor` and error messages "
+        "use UTC. "
         "Workspace events without a zone use it, or UTC if it is empty.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},

@@ -86,7 +86,8 @@ class SpecialistWork:
         names = models.names(chain)
         require_language_model(names[0])
         speakers = tuple(Speaker(role, system_of(role), "", (), chain, names[0]) for role in SPEAKERS)
-        return WorkStart(speakers, *self._core.begun(self._run, self._command.task, names))
+        guard, prices = self._core.guard_and_prices(self._run, self._command.task, names)
+        return WorkStart(speakers, guard, prices)
 
     async def _object(
         self,

@@ -40,6 +40,8 @@ class JsonRoute(APIRoute):
             except json.JSONDecodeError as error:
                 place = f"line {error.lineno}, column {error.colno}"
                 raise _fault(f"is not JSON: {fault_of(body.decode(errors='replace'), error)} ({place})") from None
+            except ValueError:  # an integer of thousands of digits
+                raise _fault("has a number with too many digits") from None
             return await answer(asked)
 
         return answer_json

@@ -80,7 +80,7 @@ def create_note(visit: Visit, arguments: NewNote) -> Change:
 
 def update_note(visit: Visit, arguments: NotePatch) -> Change:
     """Changes what is given. A locked note shows nothing of what it said, so that change cannot be undone."""
-    note = open_note(visit, "updateNote", arguments)
+    note = readable_note(visit, "updateNote", arguments)
     values = arguments.model_dump(exclude_unset=True, include={"title", "content"})
     back = {name: getattr(note, name) for name in values}
     change = edited(notes, note, _called(note), values, Inverse("updateNote", {"noteId": note.note_id, **back}))
@@ -93,14 +93,14 @@ def update_note(visit: Visit, arguments: NotePatch) -> Change:
 
 def delete_note(visit: Visit, arguments: OfNote) -> Change:
     """The note goes for good; a locked one only when the principal has unlocked it."""
-    note = open_note(visit, "deleteNote", arguments)
+    note = readable_note(visit, "deleteNote", arguments)
     where = f" in {note.project}" if note.project else ""
     return deleted(notes, note, f"{_called(note)}{where}", str(note.version))
 
 
 def lock_note(visit: Visit, arguments: OfNote, lock: NoteLock) -> Change:
     """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
-    note = open_note(visit, "lockNote", arguments)
+    note = readable_note(visit, "lockNote", arguments)
     values = {"note_id": note.note_id, "salt": lock.salt, "digest": lock.digest}
     old, new = delete(note_locks).where(note_locks.c.note_id == note.note_id), insert(note_locks).values(values)
     return Change(f"{_called(note)} is locked.", (old, new, _grown(note)), note.note_id)
@@ -142,7 +142,7 @@ def unlock_note(visit: Visit, arguments: OfNote, lock: NoteLock, ttl_ms: int) ->
 def remove_lock(visit: Visit, arguments: OfNote) -> Change:
     """The note, unlocked by its owner, is no longer locked. Where the owner has left, an administrator who has unlocked it may
     do this."""
-    note = open_note(visit, "removeLock", arguments)
+    note = readable_note(visit, "removeLock", arguments)
     if not note.locked:
         raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="nothing to do")
     dropped = delete(note_locks).where(note_locks.c.note_id == note.note_id)
@@ -167,8 +167,8 @@ def _locked(visit: Visit, arguments: OfNote) -> tuple[Row[Any], NoteLock]:
     return note, NoteLock(lock.salt, lock.digest)
 
 
-def open_note(visit: Visit, action: str, arguments: OfNote) -> Row[Any]:
-    """The note, for an action that is allowed. Raises WorkspaceRefused, also for one that is locked for this principal."""
+def readable_note(visit: Visit, action: str, arguments: OfNote) -> Row[Any]:
+    """The note, where this principal may do `action` to it and read it. Raises WorkspaceRefused."""
     note, spot = note_row(visit, arguments)
     require(visit, action, spot, "note")
     mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)

@@ -20,7 +20,6 @@ from council.workspace.transaction import Change, Visit, WorkspaceRefused, edite
 
 _A = {"administrator": "an administrator", "member": "a member", "guest": "a guest"}
 INVITATION_MS = 7 * 86_400_000
-_APPOINTS, _OTHER_ROLE = "Only an administrator can appoint administrators.", "name another role"
 _ORGANIZATION = select(organizations).where(organizations.c.org_id == bindparam("org_id"))
 _PROJECT = select(projects).where(projects.c.project_id == bindparam("project_id"))
 
@@ -51,7 +50,7 @@ def update_organization(visit: Visit, arguments: a.OrganizationPatch) -> Change:
 def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
     org = organization_row(visit, arguments.orgId)
     words = require(visit, "inviteMember", Spot(org.org_id), "organization")
-    _require_to_touch(arguments.role, words, _APPOINTS, fix=_OTHER_ROLE)
+    _require_to_appoint(arguments.role, words)
     name = person(visit, arguments.userId)
     if _role(visit, org.org_id, arguments.userId):
         raise WorkspaceRefused("already_member", f"{name} is a member already.", fix="change the role instead")
@@ -90,7 +89,7 @@ def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
 def change_role(visit: Visit, arguments: a.NewRole) -> Change:
     org, name, before = _member(visit, "changeRole", arguments)
     words = standing(visit, Spot(org.org_id))
-    _require_to_touch(arguments.role, words, _APPOINTS, fix=_OTHER_ROLE)
+    _require_to_appoint(arguments.role, words)
     if arguments.role == before:
         raise WorkspaceRefused("unchanged", f"{name} is {_A[before]} already.", fix="name another role")
     _require_administrator_left(visit, org.org_id, name, before)
@@ -163,7 +162,7 @@ def _set_capability(visit: Visit, action: str, arguments: a.OfCapability, grante
     org, name, _ = _member(visit, action, arguments)
     key = {"org_id": org.org_id, "user_id": arguments.userId, "capability": arguments.capability}
     inverse = Inverse("revokeCapability" if granted else "grantCapability", arguments.model_dump())
-    return _given(visit, capabilities, key, granted, name, org.name, inverse)
+    return _given(visit, capabilities, key, arguments.capability, granted, name, org.name, inverse)
 
 
 def create_project(visit: Visit, arguments: a.NewProject) -> Change:
@@ -198,14 +197,21 @@ def set_project_permission(visit: Visit, arguments: a.NewPermission) -> Change:
     key = {"project_id": project.project_id, "user_id": arguments.userId, "permission": arguments.permission}
     inverse = Inverse("setProjectPermission", {**arguments.model_dump(), "granted": not arguments.granted})
     where, more = f"the project “{project.name}”", {"org_id": project.org_id}
-    return _given(visit, permissions, key, arguments.granted, name, where, inverse, **more)
+    return _given(visit, permissions, key, arguments.permission, arguments.granted, name, where, inverse, **more)
 
 
 def _given(
-    visit: Visit, table: Table, key: dict[str, str], granted: bool, name: str, where: str, inverse: Inverse, **more: str
+    visit: Visit,
+    table: Table,
+    key: dict[str, str],
+    grant: str,
+    granted: bool,
+    name: str,
+    where: str,
+    inverse: Inverse,
+    **more: str,
 ) -> Change:
-    """A grant that a member gets, or loses: the last word of `key`."""
-    *_, grant = key.values()
+    """A grant that a member gets, or loses."""
     chosen = [table.c[column] == value for column, value in key.items()]
     there = visit.connection.execute(select(table).where(*chosen)).one_or_none() is not None
     if there == granted:
@@ -287,8 +293,12 @@ def _require_other(visit: Visit, user_id: str) -> None:
         raise WorkspaceRefused("own_standing", "Nobody changes their own role or rights.", fix=fix)
 
 
+def _require_to_appoint(role: str, words: frozenset[str]) -> None:
+    _require_to_touch(role, words, "Only an administrator can appoint administrators.", fix="name another role")
+
+
 def _require_to_touch(role: str, words: frozenset[str], told: str, fix: str = "ask an administrator to do it") -> None:
-    """Only an administrator touches an administrator, appoints one, or touches one who is invited to be one."""
+    """Raises WorkspaceRefused where the role is that of an administrator and the principal is none."""
     if role == ADMINISTRATOR and ADMINISTRATOR not in words:
         raise WorkspaceRefused("forbidden", told, fix=fix)
 

@@ -15,7 +15,7 @@ from council.users.tables import roles, users
 from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
 from council.workspace.functions import GUEST
-from council.workspace.notes import NOTES, open_note
+from council.workspace.notes import NOTES, readable_note
 from council.workspace.organizations import names_of, organization_row, project_row
 from council.workspace.rights import Spot, may, require
 from council.workspace.tables import (
@@ -191,7 +191,7 @@ def list_notes_metadata(visit: Visit, arguments: a.NoteFilter) -> list[Values]:
 
 def get_note_content_if_unlocked(visit: Visit, arguments: a.OfNote) -> Values:
     """The note with its content, unless it is locked for this principal."""
-    return _told(open_note(visit, "getNoteContentIfUnlocked", arguments), "note_id title content")
+    return _told(readable_note(visit, "getNoteContentIfUnlocked", arguments), "note_id title content")
 
 
 def list_events(visit: Visit, arguments: a.EventFilter) -> list[Values]:

@@ -18,7 +18,6 @@ from council.errors import CommandInvalid
 from council.events import Events, WorldChange
 from council.ids import Clock, Principal, SystemClock
 from council.storage.store import Tx
-from council.world import statements as sql
 from council.world.world_store import Book, OpenRound, world_there
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
@@ -143,17 +142,17 @@ class WorldHandler:
                 made = await self.book.make(command.members, shape, command.seed, command.pace, note)
                 said = f"World {made.world_id} has {len(made.members)} members."
             case WorldPauseCommand():
-                await self.book.change(sql.SET_PHASE, ("paused", now.deadline_ms), note)
+                await self.book.set_phase("paused", now.deadline_ms, note)
                 said = f"The world pauses in round {now.round_id}."
             case WorldResumeCommand():
                 deadline_ms = int(1000 * (self.clock.now().timestamp() + now.pace_s))
-                await self.book.change(sql.SET_PHASE, ("accepting", deadline_ms), note)
+                await self.book.set_phase("accepting", deadline_ms, note)
                 said = f"The world goes on in round {now.round_id}."
             case WorldBanCommand():
-                await self.book.change(sql.BAN, (1, command.agent), note)
+                await self.book.ban(command.agent, banned=True, note=note)
                 said = f"Player {command.agent} is banned."
             case WorldUnbanCommand():
-                await self.book.change(sql.BAN, (0, command.agent), note)
+                await self.book.ban(command.agent, banned=False, note=note)
                 said = f"Player {command.agent} may play again."
             case WorldRollbackCommand():
                 world = await self.book.roll_back(command.to_round, note)

@@ -405,9 +405,15 @@ class Book:
         await self._open_store().write(work)
         return world
 
-    async def change(self, statement: str, values: tuple[object, ...], note: Note) -> None:
-        """`statement` is SET_PHASE or BAN."""
+    async def set_phase(self, phase: Phase, deadline_ms: int, note: Note) -> None:
+        """Raises StorageFailed."""
+        await self._noted(sql.SET_PHASE, (phase, deadline_ms), note)
 
+    async def ban(self, agent_id: int, *, banned: bool, note: Note) -> None:
+        """Raises StorageFailed."""
+        await self._noted(sql.BAN, (int(banned), agent_id), note)
+
+    async def _noted(self, statement: str, values: tuple[object, ...], note: Note) -> None:
         def work(tx: Tx) -> None:
             tx.execute(statement, values)
             note(tx)

@@ -546,7 +546,7 @@ def test_what_an_output_cannot_take_ends_nothing_with_a_traceback(quick: Path) -
     done = subprocess.run(["sh", "-c", told], cwd=quick, env=environment(), capture_output=True, timeout=TIMEOUT_S)
     assert b"Is \\u201cit\\u201d done?" in done.stdout
     assert done.returncode == 1
-    assert done.stderr.startswith(b"error (storage_failed): Cannot write all of the output: No space left on device.")
+    assert done.stderr.startswith(b"error (storage_failed): Cannot write: No space left on device.")
 
 
 def test_version(tmp_path: Path) -> None:

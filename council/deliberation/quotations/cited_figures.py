@@ -116,7 +116,7 @@ _OF_TODAY = re.compile(
 _ONE = re.compile(r"(?:an?|eine?[mnrs]?)\b", re.IGNORECASE)
 # Beside one of these, a writer may take an amount for `one year of fuel`.
 _OF_YEARS = re.compile(r"year|annual|\bp\. ?a\b|jahr|jähr|\bann[éouea]|\baño|jaar|\b20[0-9]{2}\b", re.IGNORECASE)
-_PENCE = re.compile(r"[0-9][.,][0-9]{1,2}(?![0-9])")
+_DECIMALS = re.compile(r"[0-9][.,][0-9]{1,2}(?![0-9])")
 _SUBJECTS = frozenset(
     {"the", "we", "you", "he", "she", "it", "they", "this", "our", "an", "all", "somebody", "someone"}
 )
@@ -698,7 +698,8 @@ def _says(source: Figure, said: Figure) -> bool:
 
 def _in_whole_units(said: Figure, source: Figure) -> bool:
     """True for `£612` where the source says £612.40, and not for `£612.00`."""
-    return not said.worded and not _PENCE.search(said.text) and bool(said.bare & _wholes(source))
+    is_whole = not said.worded and not _DECIMALS.search(said.text)
+    return is_whole and is_price(source) and bool(said.bare & _wholes(source))
 
 
 def _wholes(figure: Figure) -> set[Fraction]:

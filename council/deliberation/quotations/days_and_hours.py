@@ -92,7 +92,8 @@ _DAY_WORDS = {
     for day, word in enumerate(words.split("|"), 1)
 }
 _DAY_IN_WORDS = (  # `the second May meeting` is no date, and `the first of May's meetings` neither
-    rf"(?i:(?P<nth>{_ENGLISH_DAYS})\s+of|(?P<nte>{_GERMAN_DAYS})[nr]?|(?P<premier>premier|primo|primero)(?:\s+de)?)"
+    rf"(?i:(?P<nth>{_ENGLISH_DAYS.replace('-', '[- ]')})\s+of|(?P<nte>{_GERMAN_DAYS})[nr]?"
+    r"|(?P<premier>premier|primo|primero)(?:\s+de)?)"
 )
 _DATES = (
     re.compile(  # no space parts it from other words
@@ -107,7 +108,7 @@ _DATES = (
             r"(?:(?<=on )|(?<=am )|(?<=by )|(?<=to )|(?<=from )|(?<=until )|(?<=bis )|(?<=vom )|(?<=zum )|(?<=le )|(?<=before )"
             r"|(?<=after ))(?P<day>[0-3]?[0-9])/(?P<m>0[1-9]|1[0-2])(?![0-9/]|[.,][0-9])",
             rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
-            rf"{_DAY_IN_WORDS}\s+{_MONTH}(?!['’]s)(?:,?\s+(?:de\s+)?{_YEAR})?",
+            rf"{_DAY_IN_WORDS}\s+{_MONTH}(?!['’]s|-\w)(?:,?\s+(?:de\s+)?{_YEAR})?",
             rf"{_MONTH}\s+{_YEAR}",
             rf"{_MONTH}\s+(?P<first>[0-3]?[0-9])(?:st|nd|rd|th)?\s?(?:[-–—]|to|through|until)\s?{_DAY}"  # `April 6 to 17`
             rf"(?![0-9.,:]*[0-9])(?!\s?(?:h|Uhr|[ap]\.?m)\b)(?:,?\s+{_YEAR})?",
@@ -369,7 +370,7 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
         pairs = [(b, a), (a, b)]
     else:
         word = found.get("nth") or found.get("nte") or found.get("premier")
-        day = _DAY_WORDS[word.lower()] if word else int(found.get("day") or 0)
+        day = _DAY_WORDS[word.lower().replace(" ", "-")] if word else int(found.get("day") or 0)
         pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), day)]
     month, day = pairs[0]
     ends = name and _END.search(match.string, max(0, match.start() - _END_CHARS), match.start())

@@ -147,8 +147,8 @@ def _with_totals(columns: Sequence[list[_Entry]]) -> list[list[_Entry]]:
     adding = Counter(
         entry.row.line
         for column in columns
-        for made, entry in zip(accumulate(each.value for each in column), column[1:], strict=False)
-        if len(column) > _FEWEST_ADDED and entry in column[_FEWEST_ADDED:] and math.isclose(made, entry.value)
+        for above, (made, entry) in enumerate(zip(accumulate(e.value for e in column), column[1:], strict=False), 1)
+        if above >= _FEWEST_ADDED and math.isclose(made, entry.value)
     )
     return [[replace(e, total="named") if adding[e.row.line] > 1 else e for e in column] for column in columns]
 
@@ -162,6 +162,8 @@ def _cell(row: Statement, place: int) -> tuple[float | None, str]:
 
 def _alone(row: Statement, value: float, above: Sequence[_Entry]) -> bool:
     """Recognises a total, right or misprinted, whose row leaves cells empty, where each row above gives its factors."""
+    if not above or _width(row) >= _width(above[-1].row):
+        return False
     added = list(takewhile(lambda e: not e.total, reversed(above)))
     made = sum(e.value for e in added)
     near = math.isclose(made, value) or misprinted(round(made, 2), value)

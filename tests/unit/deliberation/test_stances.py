@@ -11,8 +11,8 @@ import pytest
 
 from council.deliberation.early_stopping import is_unanimous, reason_to_end
 from council.deliberation.names import Names
-from council.deliberation.ranking import Ranking, borda, exactly
-from council.deliberation.stance import Stance, only_issued
+from council.deliberation.ranking import Ranking, ballot_problems, borda
+from council.deliberation.stance import Stance, stance_problems
 from council.deliberation.stances_page import sources
 from council.deliberation.transcript import Transcript, Turn, flips
 from council.llm.structured import parse_block
@@ -69,7 +69,7 @@ def block(**keys: object) -> str:
     ids=str,
 )
 def test_a_stance_that_does_not_fit_is_a_problem_and_no_stance(keys: dict[str, object]) -> None:
-    parsed = parse_block(block(**keys), Stance, complete=True, check=partial(only_issued, ["E1"]))
+    parsed = parse_block(block(**keys), Stance, complete=True, check=partial(stance_problems, ["E1"]))
     assert parsed.found
     assert parsed.value is None
     assert parsed.problems
@@ -77,13 +77,15 @@ def test_a_stance_that_does_not_fit_is_a_problem_and_no_stance(keys: dict[str, o
 
 @pytest.mark.parametrize("name", ["E1", "e1", "E1: a.md:2", "[E1: docs/a.md:2-9]", "[E1]", " E1 "])
 def test_evidence_may_be_named_as_it_is_cited(name: str) -> None:
-    parsed = parse_block(block(evidence=[name, "E1"]), Stance, complete=True, check=partial(only_issued, ["E1"]))
+    parsed = parse_block(block(evidence=[name, "E1"]), Stance, complete=True, check=partial(stance_problems, ["E1"]))
     assert parsed.value is not None
     assert parsed.value.ids == ("E1",)
 
 
 def test_an_entry_that_names_nothing_is_no_evidence() -> None:
-    parsed = parse_block(block(evidence=["", " - ", "E1"]), Stance, complete=True, check=partial(only_issued, ["E1"]))
+    parsed = parse_block(
+        block(evidence=["", " - ", "E1"]), Stance, complete=True, check=partial(stance_problems, ["E1"])
+    )
     assert parsed.value is not None
     assert parsed.value.ids == ("E1",)
 
@@ -294,6 +296,6 @@ def test_borda_gives_a_point_for_each_answer_ranked_below_and_settles_a_tie_by_l
 
 @pytest.mark.parametrize("ranking", [("A", "B"), ("A", "B", "B"), ("A", "B", "C", "D"), ("A", "B", "c or so"), ()])
 def test_a_ballot_names_each_answer_once(ranking: tuple[str, ...]) -> None:
-    assert list(exactly("ABC", Ranking(ranking=ranking)))
-    assert not list(exactly("ABC", Ranking(ranking=("C", "A", "B"))))
+    assert list(ballot_problems("ABC", Ranking(ranking=ranking)))
+    assert not list(ballot_problems("ABC", Ranking(ranking=("C", "A", "B"))))
     assert Ranking(ranking=("Member C", "b", " member A")).ranking == ("C", "B", "A")

@@ -129,6 +129,7 @@ async def test_a_body_is_json_whatever_its_type_and_no_foreign_form_sends_one(tm
         (b'{"name": }', "is not JSON: expecting value (line 1, column 10)"),
         (b'"\xff"', "is not text in UTF-8"),
         (b"[" * 100_000, "is nested too deeply"),
+        (b'{"name": ' + b"1" * 5_000 + b"}", "has a number with too many digits"),
         (b"[]", "must be an object with keys"),
     ],
 )

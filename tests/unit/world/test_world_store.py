@@ -9,7 +9,6 @@ import pytest
 from council.ids import SystemClock
 from council.redaction import Redactor, Secret
 from council.storage.store import Store, Tx
-from council.world import statements as sql
 from council.world.kernel import Action, settle
 from council.world.world_store import Book
 
@@ -45,7 +44,7 @@ def phase(book: Book) -> tuple[int, str]:
 
 
 async def test_a_window_that_closes_does_not_end_a_pause(book: Book) -> None:
-    await book.change(sql.SET_PHASE, ("paused", 0), lambda tx: None)
+    await book.set_phase("paused", 0, lambda tx: None)
     assert not await book.close_window(1)
     assert phase(book) == (1, "paused")
 
@@ -53,10 +52,10 @@ async def test_a_window_that_closes_does_not_end_a_pause(book: Book) -> None:
 async def test_a_round_that_accepts_again_is_not_settled_without_what_comes_in(book: Book) -> None:
     player, _ = await book.register("Anna", "")
     await book.close_window(1)
-    await book.change(sql.SET_PHASE, ("paused", 0), lambda tx: None)
+    await book.set_phase("paused", 0, lambda tx: None)
     assert not await settled(book)
     deadline_ms = int(1000 * SystemClock().now().timestamp()) + 1000 * PACE_S
-    await book.change(sql.SET_PHASE, ("accepting", deadline_ms), lambda tx: None)
+    await book.set_phase("accepting", deadline_ms, lambda tx: None)
     submission_id = await book.act(player, "code", "k")
     assert not await settled(book)
     assert phase(book) == (1, "accepting")
@@ -90,7 +89,7 @@ async def test_no_row_of_a_player_holds_a_secret_but_the_code_that_is_to_run(sto
 
 async def test_a_rollback_leaves_a_pause_as_it_is(book: Book) -> None:
     await play(book, 1)
-    await book.change(sql.SET_PHASE, ("paused", 0), lambda tx: None)
+    await book.set_phase("paused", 0, lambda tx: None)
     await book.roll_back(0, lambda tx: None)
     assert phase(book) == (3, "paused")
     assert [differs for _, _, differs in book.replay()] == ["", ""]
