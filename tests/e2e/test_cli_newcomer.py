@@ -186,7 +186,7 @@ def test_every_problem_of_a_refused_command_is_one_json_object_for_programs(home
     assert done.returncode == 2
     told = json.loads(done.stdout)
     assert (told["file"], told["dropped"]) == ("standard input", False)
-    assert [problem["field"] for problem in told["problems"]] == ["output_artifact_path", "output"]
+    assert [problem["field"] for problem in told["problems"]] == ["output", "output_artifact_path"]
     assert sorted(os.listdir(home / "commands")) == ["README.md"]
 
 
