@@ -39,7 +39,7 @@ class Directory(Protocol):
 
 
 class AgentListing:
-    """A directory over manifests, but for `run`. Raises PersonaError for an alias that calls two."""
+    """A directory over manifests; a subclass adds `run`. Raises PersonaError for an alias that calls two."""
 
     forwards: Mapping[ForwardKind, str] = {}
     reader = ""

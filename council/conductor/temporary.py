@@ -48,8 +48,8 @@ class ProfileTry(msgspec.Struct, frozen=True):
 async def make_profile(
     bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]
 ) -> tuple[BaseProfile | None, str]:
-    """The recorded profile, or one made now; None and the reason. A reply is judged, in whatever form, before it is written
-    down. One of another form is mended with at most two more calls. Raises ReplayMiss, and RunPause without a network."""
+    """The recorded profile, or one made now; None and the reason. Every reply is judged before it is recorded, whatever its
+    form. A malformed one is mended with at most two more calls. Raises ReplayMiss, and RunPause without a network."""
     step = f"temporary/{temporary_id(name)}"
     fields = {"name": bench.fencer.line(name), "task": bench.fenced(task, step)}
     messages = (Message("user", _TEMPLATE.format(**fields)),)

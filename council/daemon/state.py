@@ -57,8 +57,7 @@ def _publish(home: Home, view: dict[str, Any]) -> None:
 @dataclass(eq=False)
 class StateFile:
     """Listens to events and keeps the file current. `unadmitted`: what keeps files in the inbox that the disk or the store
-    does not take now.
-    `degraded`: those of the `companions` that do not run as they should, with the reason."""
+    does not take now. `degraded`: those of the `companions` that do not run as they should, with the reason."""
 
     _home: Home
     _engine: Engine

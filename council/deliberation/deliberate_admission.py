@@ -204,7 +204,7 @@ def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
     if not path.endswith(".md"):
         raise CommandInvalid(
             f"`{field}` is `{path}`: a decision must be a Markdown file.",
-            fix=f"let it end in .md; or let it end in /, and the page becomes {distinct_slug(title)}.md in that folder",
+            fix=f"end it in .md, or in / to get {distinct_slug(title)}.md in that folder",
             field=field,
         )
     return path
