@@ -290,11 +290,12 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         first = error.errors()[0]
         top, *below = map(str, first["loc"])
         key = ".".join([top if top in keys else _SOURCE_KEYS.get(top, top), *below])
-        said = _PLAIN.get(first["type"]) or (
-            first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-            if first["type"] in ("value_error", "literal_error")
-            else fault_in_words(first)[0]
-        )
+        if first["type"] in _PLAIN:
+            said = _PLAIN[first["type"]]
+        elif first["type"] in ("value_error", "literal_error"):
+            said = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        else:
+            said, _ = fault_in_words(first)
         fix = "see personas/README.md for the keys"
         if first["type"] == "string_pattern_mismatch":
             given = str(first["input"])

@@ -40,16 +40,17 @@ def init(
     created = init_home(directory, personas_from=builtin_personas_dir())
     created += write_schemas(state(ctx).commands, directory)
     kept: dict[Path, str] = {}
-    for source in sorted(_VSCODE.iterdir()) if vscode else ():
-        text, path = source.read_text(encoding="utf-8"), directory / ".vscode" / source.name
-        path.parent.mkdir(exist_ok=True)
-        try:
-            with path.open("x", encoding="utf-8") as stream:
-                stream.write(text)
-            created.append(path)
-        except FileExistsError:  # what is there and differs is told, to be added by hand
-            if path.read_text(encoding="utf-8", errors="replace") != text:
-                kept[path] = text
+    if vscode:
+        for source in sorted(_VSCODE.iterdir()):
+            text, path = source.read_text(encoding="utf-8"), directory / ".vscode" / source.name
+            path.parent.mkdir(exist_ok=True)
+            try:
+                with path.open("x", encoding="utf-8") as stream:
+                    stream.write(text)
+                created.append(path)
+            except FileExistsError:  # what is there and differs is told, to be added by hand
+                if path.read_text(encoding="utf-8", errors="replace") != text:
+                    kept[path] = text
     for path in created:
         typer.echo(f"  + {path}")
     typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} is already a home.")

@@ -66,8 +66,9 @@ def submit(
             "task_description": task,
             "input_artifacts": [path_in_home(document, home.root) for document in files or []],
             "output_artifact_path": _DEFAULT_OUTPUT if output is None else path_in_home(output, home.root),
-            **({"config": {"max_rounds": rounds}} if rounds is not None else {}),
         }
+        if rounds is not None:
+            command["config"] = {"max_rounds": rounds}
         data = (json.dumps(command, indent=2, ensure_ascii=False) + "\n").encode()
         shown, own_name = "", _TASK_NAME  # nobody wrote that file
     elif output is not None or rounds is not None:

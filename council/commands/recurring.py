@@ -6,7 +6,6 @@ back. Moments are in UTC; the schedule's zone counts for the clock face and for 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections import deque
@@ -236,14 +235,22 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
         next(Schedule(cron).after(_SAMPLE))
         return []
     except CronSimError as error:
-        minute, hour, day, month, weekday = cron.split()
-        with contextlib.suppress(CronSimError):
-            for days in (f"{day} *", f"* {month}"):  # each is right by itself
-                CronSim(f"{minute} {hour} {days} {weekday}", _SAMPLE)
+        if _day_never_comes(cron):
             return [Problem(f"is {cron!r}, but no such day ever comes", _DAY_FIX, field, *place)]
         return [Problem(f"{shown}: {str(error)[:1].lower()}{str(error)[1:]}", _CRON_FIX, field, *place)]
     except StopIteration:
         return [Problem(f"is {cron!r}, but no such day comes in 50 years", _DAY_FIX, field, *place)]
+
+
+def _day_never_comes(cron: str) -> bool:
+    """True for a refused expression whose day and month are each right by themselves."""
+    minute, hour, day, month, weekday = cron.split()
+    try:
+        for days in (f"{day} *", f"* {month}"):
+            CronSim(f"{minute} {hour} {days} {weekday}", _SAMPLE)
+    except CronSimError:
+        return False
+    return True
 
 
 def _replaced(part: Any, words: dict[str, str]) -> Any:

@@ -104,8 +104,10 @@ class Handing:
             sends = []
             for job in ready:
                 id = f"handoff-{job.number}"
-                handing = self.send(id, job.agent, job.fields, kind, job.shared) if job.agent else None
-                sends.append(handing or self._answer_itself(id, job))
+                if job.agent:
+                    sends.append(self.send(id, job.agent, job.fields, kind, job.shared))
+                else:
+                    sends.append(self._answer_itself(id, job))
             first = await all_of(sends)
             # The person is asked in the order of the parts, whichever agent came first: so it is after a restart.
             told = [await self._clarified(job, result, kind) for job, result in zip(ready, first, strict=True)]

@@ -413,8 +413,15 @@ class Inbox:
         self.unadmitted.pop(name, None)
         self.refused_count += 1
         result.refused += 1
-        told = {"code": error.code, "error": printable(error.message), "fix": printable(error.fix)}
-        self._events.publish(CommandRefusal(file=printable(name), **told, moved_to=printable(moved_to)))
+        self._events.publish(
+            CommandRefusal(
+                file=printable(name),
+                code=error.code,
+                error=printable(error.message),
+                fix=printable(error.fix),
+                moved_to=printable(moved_to),
+            )
+        )
 
 
 def _mark(status: os.stat_result) -> _Mark:

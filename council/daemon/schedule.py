@@ -138,8 +138,10 @@ class Scheduler:
         except CommandInvalid as error:
             if is_fresh:
                 return None
-            told = {"code": error.code, "error": error.message, "fix": error.fix}
-            self._events.publish(ScheduleRefusal(file=name, **told, note=self._folder.write_page(name, error)))
+            note = self._folder.write_page(name, error)
+            self._events.publish(
+                ScheduleRefusal(file=name, code=error.code, error=error.message, fix=error.fix, note=note)
+            )
         self._known[name] = _Reading(mark, file)
         return self._known[name]
 

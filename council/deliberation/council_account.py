@@ -23,11 +23,29 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     stances, changes = _minds(state)
     mended = []
     for turn in transcript.turns():
-        read = (turn.repair, len(turn.repairs), turn.fault)
-        mended.append(Mending(turn.step, turn.role, turn.round, "ranking" if turn.ballot else "stance", *read))
+        mended.append(
+            Mending(
+                turn.step,
+                turn.role,
+                turn.round,
+                "ranking" if turn.ballot else "stance",
+                how=turn.repair,
+                calls=len(turn.repairs),
+                fault=turn.fault,
+            )
+        )
     if settled is not None and synthesis is not None:
-        read = (settled.repair, len(settled.repairs), settled.fault)
-        mended.append(Mending(synthesis.step, synthesis.role, 0, "decision record", *read))
+        mended.append(
+            Mending(
+                synthesis.step,
+                synthesis.role,
+                0,
+                "decision record",
+                how=settled.repair,
+                calls=len(settled.repairs),
+                fault=settled.fault,
+            )
+        )
     return Account(
         protocol=state.protocol,
         max_rounds=max_rounds,
@@ -61,8 +79,14 @@ def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange,
         if turn.result.failure is None and not turn.ballot:
             taken, stance = StanceEntry(turn.role, turn.round, advocate=turn.advocate), turn.stance
             if stance is not None:
-                taken = replace(taken, key=stance.key, position=stance.position, confidence=stance.confidence)
-                taken = replace(taken, evidence=stance.ids, would_change=stance.would_change)
+                taken = replace(
+                    taken,
+                    key=stance.key,
+                    position=stance.position,
+                    confidence=stance.confidence,
+                    evidence=stance.ids,
+                    would_change=stance.would_change,
+                )
             stances.append(taken)
     changes = [
         MindChange(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)

@@ -284,8 +284,9 @@ class Deliberation:
         if member.role not in self._contexts:
             task = self.transcript.task
             inputs = () if "documents" in member.withheld else self.transcript.inputs
-            how = (self._fencer, self._manner, self._run.header.day)
-            self._contexts[member.role] = context_message(member.memory, task, inputs, *how)
+            self._contexts[member.role] = context_message(
+                member.memory, task, inputs, self._fencer, manner=self._manner, day=self._run.header.day
+            )
         return self._contexts[member.role]
 
     def _add(self, entry: Turn | Evidence) -> None:

@@ -135,10 +135,10 @@ class Desk:
         try:
             lock.acquire({"leaves": True})
         except DaemonRunning as error:
-            if (
-                error.data["pid"] is not None and not error.data["leaves"]
-            ):  # a daemon, which cannot do this work instead
-                error.fix = f"stop process {error.data['pid']} on {error.data['host']}, then try again"
+            # A holder that does not leave by itself is a daemon, which cannot do this work instead.
+            pid = error.data["pid"]
+            if pid is not None and not error.data["leaves"]:
+                error.fix = f"stop process {pid} on {error.data['host']}, then try again"
             raise
         try:
             yield
@@ -202,12 +202,13 @@ class Desk:
 
     def ask_offline(self, work: Callable[[App], Awaitable[Result]], *, writes: bool = False) -> Result:
         """The result of `work` over this home's council with the offline model, which needs no key and is not asked. The
-        database is only read, unless `work` writes what it takes back."""
+        database is only read. `writes`: `work` may write to it, and takes back what it wrote."""
         import asyncio
 
         from council.app import build_app
 
-        settings, look = self.settings.model_copy(update={"model": "offline"}), None if writes else self.store
+        settings = self.settings.model_copy(update={"model": "offline"})
+        look = None if writes else self.store
         app = build_app(self.home, settings, self.keys, systems=self.systems(), environ=self.environ, look=look)
 
         async def done() -> Result:

@@ -103,8 +103,15 @@ class Deliberations:
             for role, round_no, stance in stances
         ]
         ending = deliberation.transcript.ending
-        came = (answer, tuple(held), receipt.rounds, restated, ending.why if ending else "")
-        return CouncilAnswer(receipt.run_id, "succeeded" if receipt.status == "succeeded" else "degraded", *came)
+        return CouncilAnswer(
+            receipt.run_id,
+            "succeeded" if receipt.status == "succeeded" else "degraded",
+            answer,
+            held=tuple(held),
+            rounds=receipt.rounds,
+            restated=restated,
+            stopped=ending.why if ending else "",
+        )
 
     async def material(self, decided: CouncilAnswer) -> Message:
         """The material that members read first: the task and its documents. Raises CouncilFailed."""

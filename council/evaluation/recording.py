@@ -57,8 +57,8 @@ class RecordingModel(ModelAround):
                 failed = CassetteFailure(error.kind, error.message, error.fix)
                 self._note(msgspec.structs.replace(call, failed=failed))
             raise
-        said = {"text": reply.text, "finish": reply.finish, "model": reply.model, "usage": reply.usage}
-        self._note(msgspec.structs.replace(call, **said))
+        call = msgspec.structs.replace(call, text=reply.text, finish=reply.finish, model=reply.model, usage=reply.usage)
+        self._note(call)
         return reply
 
     def _note(self, call: CassetteCall) -> None:

@@ -188,8 +188,10 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
                 result = results[at]
                 if result.inverse is not None:
                     found = plans.judged(tx, principal, operation_of(result.inverse))
-                    kept = {"inverse": None} if isinstance(found, CouncilError) else {"left": found.state}
-                    results[at] = msgspec.structs.replace(result, **kept)
+                    if isinstance(found, CouncilError):
+                        results[at] = msgspec.structs.replace(result, inverse=None)
+                    else:
+                        results[at] = msgspec.structs.replace(result, left=found.state)
     except StorageFailed:
         raise
     except CouncilError as error:

@@ -139,8 +139,15 @@ def _call(step: RecordedStep, asked: cassette.CassetteCall | None) -> cassette.C
     if result.failure is not None:
         failed = convert(result.failure, cassette.CassetteFailure, from_attributes=True)
         return msgspec.structs.replace(call, failed=failed)
-    kept = ("text", "finish", "model", "usage", "replaced", "thoughts")
-    return msgspec.structs.replace(call, **{name: getattr(result, name) for name in kept})
+    return msgspec.structs.replace(
+        call,
+        text=result.text,
+        finish=result.finish,
+        model=result.model,
+        usage=result.usage,
+        replaced=result.replaced,
+        thoughts=result.thoughts,
+    )
 
 
 def redacted_call(call: cassette.CassetteCall, redactor: Redactor) -> cassette.CassetteCall:

@@ -8,7 +8,6 @@ for the design. What code decides alone stands in `creation_gates`.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -200,8 +199,10 @@ class CreationRun(SpecialistWork):
         async def compare() -> Likeness:
             if bench.equipment.embedder is not None:
                 most = {True: settings.verified_match, False: settings.unverified_match}
-                with contextlib.suppress(ModelError, BudgetSpent):
+                try:
                     return await gates.alike_in_meaning(spec.purpose, others, bench.equipment.embedder, most)
+                except (ModelError, BudgetSpent):
+                    pass  # compared by words instead
             return gates.alike_in_words(spec.purpose, others)
 
         name = f"{step}/duplicates"
@@ -245,15 +246,7 @@ class CreationRun(SpecialistWork):
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
         """The plan with what the ministers found, written with its approval in one transaction."""
-        core, run, last = self._core, self._run, 1
-        while run.recorded(f"plan/{last + 1}"):
-            last += 1
-        step = "plan" if last == 1 else f"plan/{last}"
-        drafted = None if run.is_closed else run.value(step, DraftedPlan)
-        if drafted is not None:  # a further plan where this one ended with an earlier end of the run
-            plan = self._plan(drafted.plan_id)
-            if plan.stored in ("failed", "expired") and plan.handed_ms is None:
-                step = f"plan/{last + 1}"
+        core, run, step = self._core, self._run, self._plan_step()
         missing = () if run.recorded(step) else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
@@ -271,6 +264,19 @@ class CreationRun(SpecialistWork):
             return DraftedPlan(plan.plan_id, findings)
 
         return await audited_effect(run, core.plans.audit, step, write, DraftedPlan)
+
+    def _plan_step(self) -> str:
+        """The step of the run's newest plan: a further one where that plan ended with an earlier end of the run."""
+        run, last = self._run, 1
+        while run.recorded(f"plan/{last + 1}"):
+            last += 1
+        step = "plan" if last == 1 else f"plan/{last}"
+        drafted = None if run.is_closed else run.value(step, DraftedPlan)
+        if drafted is not None:
+            plan = self._plan(drafted.plan_id)
+            if plan.stored in ("failed", "expired") and plan.handed_ms is None:
+                return f"plan/{last + 1}"
+        return step
 
     async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
         """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""

@@ -420,10 +420,13 @@ def check_schedules(home: Home, types: CommandTypes) -> Iterator[Check]:
             parse_recurring(types, name, read_limited(folder / name, _MAX_RECURRING_BYTES))
         except NotACommand:
             continue
-        except (CommandInvalid, OSError, StorageFailed) as error:
+        except OSError as error:
             bad += 1
-            why, fix = (str(error), "make it readable") if isinstance(error, OSError) else (error.message, error.fix)
-            yield Check("schedules", "warn", f"commands/recurring/{name}: {why}", fix)
+            why = error.strerror or str(error)
+            yield Check("schedules", "warn", f"commands/recurring/{name}: {why}", "make it readable")
+        except (CommandInvalid, StorageFailed) as error:
+            bad += 1
+            yield Check("schedules", "warn", f"commands/recurring/{name}: {error.message}", error.fix)
     if names and not bad:
         yield Check("schedules", "ok", f"{len(names)} recurring command{'s' if len(names) != 1 else ''}")
 
@@ -433,7 +436,8 @@ def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
     holder = FileLock.holder(home.lock_file)
     if holder is not None:
         running = f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}"
-        if edited := home.settings_edited_since(str(holder["started"])) if "started" in holder else []:
+        edited = home.settings_edited_since(str(holder["started"])) if "started" in holder else []
+        if edited:
             told = f"{running}; it does not know the changes in {' and '.join(edited)}"
             yield Check("daemon", "warn", told, "restart it")
         else:

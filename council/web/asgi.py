@@ -44,8 +44,14 @@ class Health(BaseModel):
 
 def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
-    named = {"title": "Council", "version": __version__, "docs_url": None, "redoc_url": None}
-    app = _Application(settings, **named, responses={"default": PROBLEM, 422: PROBLEM})
+    app = _Application(
+        settings,
+        title="Council",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses={"default": PROBLEM, 422: PROBLEM},
+    )
     tell_problems(app)
 
     @app.get("/health")

@@ -109,8 +109,9 @@ def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPa
 def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage:
     one = find_specialist(desk, filters["name"], who.id)
     rows = telemetry(desk, one)
-    kept = ("version", "change", "created_at")
-    known = [{name: getattr(each, name) for name in kept} for each in versions(desk, one)]
+    known = [
+        {"version": each.version, "change": each.change, "created_at": each.created_at} for each in versions(desk, one)
+    ]
     review = report(desk, one, who.id) if filters.get("review") else None
     is_keeper = who.is_administrator or (one.created_by == who.id and one.scope == "user")
     last = examination(desk, one) if is_keeper else None

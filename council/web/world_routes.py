@@ -175,9 +175,14 @@ async def register(book: BookHere, asked: Registration) -> Membership:
 
 @router.get("/v1/agents/me")
 def me(book: BookHere, caller: Caller) -> Profile:
-    alive = caller.member_id in book.world()[0].members
-    name, member, since = caller.name, caller.member_id, caller.registered_at
-    return Profile(agent_id=caller.agent_id, name=name, member_id=member, registered_at=since, alive=alive)
+    world, _ = book.world()
+    return Profile(
+        agent_id=caller.agent_id,
+        name=caller.name,
+        member_id=caller.member_id,
+        registered_at=caller.registered_at,
+        alive=caller.member_id in world.members,
+    )
 
 
 @router.get("/v1/agents/me/messages")

@@ -590,7 +590,8 @@ def _open_round_in(tx: Tx) -> OpenRound:
 
 
 def _player(row: Sequence[Any]) -> Player:
-    return Player(row[0], row[1], row[2], row[3], row[4], bool(row[5]))
+    agent_id, name, description, member_id, registered_at, banned = row
+    return Player(agent_id, name, description, member_id, registered_at, bool(banned))
 
 
 def _encoded(world: World) -> str:

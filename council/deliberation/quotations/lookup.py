@@ -264,20 +264,25 @@ class Quotations:
         for citation in cited:
             if citation in edits.replaced:
                 continue
-            judged = [(named, *self.places.judged(named)) for named in citation.places]
-            faults = [(fault, named) for named, _, fault in judged if fault]
+            judged = [(cited_place, *self.places.judged(cited_place)) for cited_place in citation.places]
+            faults = [(fault, cited_place) for cited_place, _, fault in judged if fault]
             if faults:
                 wrong.update(dict.fromkeys(faults))
                 edits.replaced[citation] = f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}"
+                # A mark behind the brackets would be read as one on the last place;
+                # where only that one is wrong, it is right so.
                 if len(faults) < len(judged) and any(fault for *_, fault in judged[:-1]):  # each mark beside its own
-                    each = [f"{named} {_MARKS[fault]}" if fault else str(place) for named, place, fault in judged]
+                    each = [
+                        f"{cited_place} {_MARKS[fault]}" if fault else str(place)
+                        for cited_place, place, fault in judged
+                    ]
                     edits.replaced[citation] = " ".join(dict.fromkeys(each))
                 continue
             right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
-            if not all(named.is_part_of(place) for named, place, _ in judged):
+            if not all(cited_place.is_part_of(place) for cited_place, place, _ in judged):
                 corrected[citation.text, right] = None
                 edits.replaced[citation] = right
-            elif any(place.first is not None or place != named for named, place, _ in judged) or not (
+            elif any(place.first is not None or place != cited_place for cited_place, place, _ in judged) or not (
                 citation.remark or _SPELLED.match(citation.text)
             ):
                 edits.replaced[citation] = right  # right, and spelled as all others are
