@@ -284,8 +284,13 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         ) from None
     if not isinstance(keys, dict):
         raise PersonaError(f"personas/{name}: the front matter is empty.", fix="add id, role, purpose")
+    instructions = parts.body.strip()
+    if not instructions:
+        raise PersonaError(
+            f"personas/{name}: no text follows the front matter.", fix="write below it what the agent is to do"
+        )
     try:
-        manifest = AgentManifest.model_validate({**_as_ours(name, keys), "instructions": parts.body.strip()})
+        manifest = AgentManifest.model_validate({**_as_ours(name, keys), "instructions": instructions})
     except ValidationError as error:
         first = error.errors()[0]
         top, *below = map(str, first["loc"])

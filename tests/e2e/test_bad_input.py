@@ -152,7 +152,7 @@ BAD_PERSONAS: dict[str, tuple[bytes, list[str]]] = {
         ["personas/auditor.md: the key `modle` is not known"],
     ),
     "role in lower case": (b"---\nid: a\nrole: auditor\npurpose: a\n---\nx\n", ["personas/auditor.md: `role`"]),
-    "no words": (f"---\n{HEAD}purpose: a\n---\n".encode(), ["personas/auditor.md: `instructions`"]),
+    "no words": (f"---\n{HEAD}purpose: a\n---\n".encode(), ["personas/auditor.md: no text follows the front matter"]),
     "UTF-16": (f"---\n{HEAD}---\n".encode("utf-16"), ["auditor.md is not UTF-8", "save it as UTF-8"]),
     "too large": (b"x" * 300_000, ["auditor.md is larger than 262144 bytes", "shorten it"]),
     "the role of another": (
