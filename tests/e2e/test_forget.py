@@ -341,6 +341,17 @@ def test_of_a_forget_command_that_is_wrong_only_the_note_is_kept(home: Path, bod
     assert holding(home) == []
 
 
+def test_a_forget_command_that_takes_the_place_of_a_wrong_one_just_before_it_moves_is_not_kept(home: Path) -> None:
+    drop_command(home, {"type": "nothing"}, "forget.json")
+    late, target = home / "late.json", home / "commands" / "forget.json"
+    late.write_text(json.dumps({"type": "forget", "text": SECRET, "lane": "main"}))
+    fault = f"place-before:1:rename-noreplace:{late}:{target}"
+    env = faulty_environment(COUNCIL_TEST_FAULT=fault)
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env, module=FAULTY).returncode != 0
+    assert not late.exists()
+    assert holding(home) == []
+
+
 def test_a_wrong_command_that_mentions_forgetting_is_kept(home: Path) -> None:
     body = b'{"task_description": "What does \\"type\\": \\"forget\\" do?", "type": "forget"'
     drop_command(home, body, "asked.json")
