@@ -138,15 +138,17 @@ class IdConflict(CommandInvalid):
 
 
 class PathRefused(CouncilError):
-    """`reason` is a short machine word: absolute, parent, symlink, denied, not_found, directory, special, too_large, …"""
+    """`reason` is a short machine word: absolute, parent, symlink, denied, not_found, directory, special, too_large, …
+    `why` has the words of the refusal without the path, for who has named it; empty where the message is more than that."""
 
     code = "path_refused"
     exit_code = EXIT_REFUSED
     http_status = 403
 
-    def __init__(self, message: str, *, reason: str, fix: str = "", **data: object) -> None:
+    def __init__(self, message: str, *, reason: str, fix: str = "", why: str = "", **data: object) -> None:
         super().__init__(message, fix=fix, **data)
         self.reason = reason
+        self.why = why
 
 
 class PersonaError(CouncilError):

@@ -35,7 +35,6 @@ from council.settings.model_names import SPEAK_FOR_ALL
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
-_REFUSED = re.compile(r"\APath (['\"]).*?\1 is refused: ")  # behind the path itself
 _GIVEN = ("task", "memory", "transcript")  # the context fields of a member; `documents` where there are files
 
 
@@ -195,9 +194,8 @@ def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
             raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
     except PathRefused as error:
         rule = f" (rule `{error.data['rule']}`)" if error.data.get("rule") else ""
-        reason = (
-            f"no decision may be written there{rule}" if error.reason == "denied" else _REFUSED.sub("", error.message)
-        )
+        named = error.why or error.message
+        reason = f"no decision may be written there{rule}" if error.reason == "denied" else named
         raise CommandInvalid(
             f"`{field}` is `{wanted}`: {reason}", fix="name a .md file below artifacts/", field=field
         ) from error

@@ -531,9 +531,10 @@ def _is_absence(refusal: PathRefused) -> bool:
 
 def _refused(path: str, reason: str, **data: object) -> PathRefused:
     why, fix = _REASONS[reason]
+    message, why = f"Path {_shown(path)} is refused: {why}.", f"{why}."
     if reason == "not_found":
-        return PathRefused(f"There is no file `{_shown(path)[1:-1]}`.", reason=reason, fix=fix, path=path, **data)
-    return PathRefused(f"Path {_shown(path)} is refused: {why}.", reason=reason, fix=fix, path=path, **data)
+        message, why = f"There is no file `{_shown(path)[1:-1]}`.", ""
+    return PathRefused(message, reason=reason, fix=fix, why=why, path=path, **data)
 
 
 def _shown(path: str) -> str:

@@ -160,8 +160,9 @@ def test_resuming_a_run_that_cannot_go_on_is_a_problem_as_it_is_for_the_daemon(h
 
 
 def test_a_refused_path_is_named_once_and_faults_come_in_the_order_of_the_file(home: Path, tmp_path: Path) -> None:
-    [problem] = told(home, write(tmp_path, "a.json", {**command(), "output_artifact_path": "../x.md"}))["problems"]
-    assert problem["message"] == "is `../x.md`: a part of it is `..`."
+    for path in ("../x.md", "../it's.md"):
+        [problem] = told(home, write(tmp_path, "a.json", {**command(), "output_artifact_path": path}))["problems"]
+        assert problem["message"] == f"is `{path}`: a part of it is `..`."
     wrong = {"sessoin": "x", "config": {"max_rounds": 500}, **command(), "output_artifact_path": 5}
     columns = [problem["column"] for problem in told(home, write(tmp_path, "b.json", wrong))["problems"]]
     assert columns == sorted(columns)
